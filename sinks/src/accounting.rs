@@ -1,10 +1,10 @@
-//! Makes the entries of accounts, from descriptions and from the counters of channels.
+//! Builds account entries from descriptions and from the counters of channels.
 
 use crate::account::{Account, ChannelAccount, Chunk, EventAccount, Policy, StreamAccount};
 use crate::description::{ChannelDescription, EventDescription};
 use tracepoint_ring::channel::{self, Loss, OpenChannel};
 
-/// Adds to `account` what `channel` counted of `events`.
+/// Adds the counters of `channel` for `events` to `account`.
 pub(crate) fn add_channel(account: &mut Account, channel: &OpenChannel, events: &[EventDescription]) {
     let counted = channel.account();
     let mut entry = channel_entry(&ChannelDescription::of(channel));
@@ -13,7 +13,7 @@ pub(crate) fn add_channel(account: &mut Account, channel: &OpenChannel, events: 
         .filter(|event| u64::from(event.class) == entry.id)
         .filter_map(|event| counted.events.get(usize::from(event.id)).map(|counts| counted_event(event, counts)))
         .collect();
-    // The stream of events without a ring is listed only if there were any.
+    // The stream of events without a ring is listed only if it has any.
     for stream in counted.streams.iter().filter(|stream| stream.recorded > 0 || stream.discarded > 0) {
         account.notes.clamped += stream.clamped;
         account.notes.altered += stream.altered;
@@ -26,7 +26,7 @@ pub(crate) fn add_channel(account: &mut Account, channel: &OpenChannel, events: 
     account.channels.push(entry);
 }
 
-/// The entry of a channel, without events and streams.
+/// Returns the entry of a channel, without events and streams.
 pub(crate) fn channel_entry(channel: &ChannelDescription) -> ChannelAccount {
     let mut entry = ChannelAccount::default();
     entry.id = u64::from(channel.class);
@@ -39,7 +39,7 @@ pub(crate) fn channel_entry(channel: &ChannelDescription) -> ChannelAccount {
     entry
 }
 
-/// The entry of an event, without counters.
+/// Returns the entry of an event, without counters.
 pub(crate) fn event_entry(id: u64, name: &str) -> EventAccount {
     let mut entry = EventAccount::default();
     entry.id = id;
@@ -47,8 +47,8 @@ pub(crate) fn event_entry(id: u64, name: &str) -> EventAccount {
     entry
 }
 
-/// Makes the account of a sink that was added late one of the whole trace, for readers that know of no chunks here: `count` gets the
-/// records of each stream that came before the sink. A part that ends before the trace stays one.
+/// Converts the account of a sink that was added late to one of the whole trace, for readers that do not support chunks here: calls `count` with the
+/// number of records of each stream before the sink. The account of a part that ends before the trace remains that of a part.
 pub(crate) fn count_missed(account: &mut Account, count: impl Fn(&mut StreamAccount, u64)) {
     for stream in account.channels.iter_mut().flat_map(|channel| &mut channel.streams) {
         let missed = std::mem::take(&mut stream.before).written;

@@ -1,10 +1,10 @@
-//! The caps on what a sink sends over a network.
+//! Caps on the bandwidth of a sink that sends over a network.
 
 use crate::bucket::Bucket;
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 
-/// The time that one packet may take at a cap.
+/// Maximum time that one packet may take at a cap.
 const LONGEST_PACKET: Duration = Duration::from_secs(10);
 
 /// The caps of a sink.
@@ -16,18 +16,18 @@ pub struct Bandwidth {
 }
 
 impl Bandwidth {
-    /// The cap of the session, in bytes per second.
+    /// Returns the cap of the session, in bytes per second.
     pub const fn max(&self) -> Option<u64> {
         self.max
     }
 
-    /// Shares the cap of the session with other processes by `session`, and keeps below that of the run directory, too.
+    /// Shares the cap of the session with other processes through `session`, and also applies that of the run directory.
     pub fn share(&mut self, session: Option<Bucket>, run_dir: Option<Bucket>) {
         self.session = session.filter(|_| self.max.is_some());
         self.run_dir = run_dir;
     }
 
-    /// Has the session's cap apply from now on, in a bucket of this process if it shares none.
+    /// Applies the session's cap from now on, in a bucket of this process if no bucket is shared.
     pub(crate) fn begin(&mut self) {
         let Some(rate) = self.max else { return };
         self.session.get_or_insert_with(|| Bucket::private(rate)).set_rate(Some(rate));

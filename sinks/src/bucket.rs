@@ -1,7 +1,7 @@
-//! A token bucket that several senders share, also those of other processes, without a lock.
+//! A lock-free token bucket, shared by several senders, even of other processes.
 //!
-//! Its state is one word: the time up to which the bandwidth is *taken*, in ns of `CLOCK_MONOTONIC` as the initial time namespace has it. A sender reserves the time that its bytes
-//! need at the rate, behind what is taken, and sends them when that time begins:
+//! Its state is one word: the time up to which the bandwidth is *taken*, in ns of `CLOCK_MONOTONIC` in the initial time namespace. A sender reserves
+//! the time that its bytes need at the rate, after the time already taken, and sends them when that time begins:
 //!
 //! ```text
 //!          now - DEPTH        now             taken
@@ -10,9 +10,9 @@
 //!              for a burst                      begin          taken, after the reservation
 //! ```
 //!
-//! The word is changed by compare-and-swap from what was read, so that reservations never overlap, and are served in their order. There is no
-//! moment at which a sender holds the bucket: one that is killed before the exchange has changed nothing, and one that is killed behind it
-//! leaves the time of one slice unused. In each window of W seconds senders begin to send at most rate × (W + DEPTH) bytes, and one slice.
+//! The word is changed by compare-and-swap, so reservations never overlap and are served in order. A sender never holds the bucket: if it is killed
+//! before the exchange, nothing has changed; if it is killed after it, the time of one slice stays unused. In each window of W seconds, senders begin
+//! to send at most rate × (W + DEPTH) bytes plus one slice.
 
 mod words;
 
@@ -24,9 +24,9 @@ use std::time::Duration;
 use tracepoint_reader::time_namespace::TimeNamespace;
 pub use words::BucketWords;
 
-/// How much unused time is left for a burst.
+/// Maximum unused time that is available for a burst.
 pub(crate) const DEPTH: Duration = Duration::from_millis(100);
-/// A token bucket: all its clones share one rate.
+/// A token bucket; all clones share one rate.
 #[derive(Clone)]
 pub struct Bucket(Arc<dyn AsRef<BucketWords> + Send + Sync>);
 
@@ -37,12 +37,12 @@ impl fmt::Debug for Bucket {
 }
 
 impl Bucket {
-    /// A bucket whose words are in this memory, which other processes may have mapped.
+    /// Creates a bucket with its words in this memory, which other processes may have mapped.
     pub fn over(words: impl AsRef<BucketWords> + Send + Sync + 'static) -> Self {
         Self(Arc::new(words))
     }
 
-    /// A bucket of this process, with a rate in bytes per second.
+    /// Creates a bucket of this process, with a rate in bytes per second.
     pub(crate) fn private(rate: u64) -> Self {
         let bucket = Self::over(BucketWords::default());
         bucket.set_rate(Some(rate));
@@ -53,43 +53,44 @@ impl Bucket {
         (*self.0).as_ref()
     }
 
-    /// The rate in bytes per second; `None` without a limit.
+    /// Returns the rate in bytes per second; `None` if there is no limit.
     pub fn rate(&self) -> Option<u64> {
         self.words().rate()
     }
 
-    /// Sets the rate in bytes per second; `None`: no limit. Holds for the next slice of each sender: at most 64 KiB, or 10 ms at the former rate.
+    /// Sets the rate in bytes per second; `None` removes the limit. Takes effect with the next slice of each sender: after at most 64 KiB, or 10 ms
+    /// at the former rate.
     pub fn set_rate(&self, rate: Option<u64>) {
         self.words().set_rate(rate);
     }
 
-    /// Bytes that were charged so far.
+    /// Returns the number of bytes charged so far.
     pub fn charged(&self) -> u64 {
         self.words().charged()
     }
 
-    /// Reserves the time for these bytes, if it begins at `latest` or before: when they may be sent. Times are in ns of `CLOCK_MONOTONIC`; `depth`
-    /// is how much unused time is left for a burst.
+    /// Reserves the time for these bytes, if that begins at `latest` or before, and returns when it begins. Times are in ns of `CLOCK_MONOTONIC`;
+    /// `depth` is the maximum unused time that is available for a burst.
     #[doc(hidden)]
     pub fn reserve(&self, bytes: usize, now: u64, depth: Duration, latest: u64) -> Option<u64> {
         self.words().reserve(bytes, now, depth, latest)
     }
 
-    /// When a reservation that is made now would begin.
+    /// Returns when a reservation made now would begin.
     pub(crate) fn next(&self, now: u64, depth: Duration) -> u64 {
         self.words().next(now, depth)
     }
 }
 
-/// The present time in ns of `CLOCK_MONOTONIC` in the initial time namespace, which is the same in all processes.
+/// Returns the current time in ns of `CLOCK_MONOTONIC` in the initial time namespace, which is the same in all processes.
 pub(crate) fn now() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     let own = (time.tv_sec.cast_unsigned()).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec.cast_unsigned());
     own.saturating_add_signed(-offset())
 }
 
-/// How far `CLOCK_MONOTONIC` is ahead of that of the initial time namespace. A process with threads, as each one that sends is, stays in its
-/// namespace (`setns(2)`), but a forked child may be in another one.
+/// Returns how far `CLOCK_MONOTONIC` is ahead of the initial time namespace. A process with threads, like each sender, stays in its namespace
+/// (`setns(2)`), but a forked child may be in another one.
 fn offset() -> i64 {
     thread_local! {
         static KNOWN: Cell<Option<(u32, i64)>> = const { Cell::new(None) };

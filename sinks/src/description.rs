@@ -12,24 +12,23 @@ use tracepoint_ring::field::FieldDescriptor;
 pub struct TraceStart<'a> {
     /// The trace.
     pub trace: &'a TraceInfo,
-    /// Its channels. If another process records them, the contexts of their records are in the metadata alone.
+    /// Its channels. If another process records them, the contexts of their records are only in the metadata.
     pub channels: &'a [ChannelDescription],
-    /// The CTF metadata so far, in TSDL. It may contain events, which [`Sink::describe`](crate::Sink::describe) is then called with
-    /// without metadata.
+    /// The CTF metadata so far, in TSDL. It may contain events; [`Sink::describe`](crate::Sink::describe) is then called for these without metadata.
     pub metadata: &'a str,
-    /// The longest time for which a packet that is not full stays in its ring, while the recording process runs as it should.
+    /// Maximum time that a packet which is not full stays in its ring, while the recording process works normally.
     pub packet_delay: Duration,
 }
 
-/// Events that may be in the packets to come, and channels that they may come from.
+/// Events that may occur in later packets, and new channels.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct NewEvents<'a> {
-    /// The events. If another process records them, their fields are in the metadata alone.
+    /// The events. If another process records them, their fields are only in the metadata.
     pub events: &'a [EventDescription],
-    /// Channels that were added to the trace while it is recorded, whose packets follow.
+    /// Channels added to the trace during recording, whose packets follow.
     pub channels: &'a [ChannelDescription],
-    /// The text to append to the metadata; empty if it contains the events already.
+    /// The text to append to the metadata; empty if that contains the events already.
     pub metadata: &'a str,
 }
 
@@ -40,16 +39,16 @@ pub struct ChannelDescription {
     pub class: u32,
     /// Its name, with which the names of its streams begin.
     pub name: String,
-    /// What it does when a ring is full.
+    /// Its policy for a full ring.
     pub policy: Policy,
-    /// The size of its largest packet, in bytes.
+    /// Maximum size of its packets, in bytes.
     pub packet_size: usize,
-    /// The context fields in front of the fields of each event; may be empty.
+    /// The context fields before the fields of each event; may be empty.
     pub context: Vec<FieldDescriptor>,
 }
 
 impl ChannelDescription {
-    /// The description of `channel`.
+    /// Returns the description of `channel`.
     pub fn of(channel: &OpenChannel) -> Self {
         let config = channel.config();
         Self {
@@ -62,7 +61,7 @@ impl ChannelDescription {
     }
 }
 
-/// A kind of event in a channel. If another process records it, its fields, documentation and format are in the metadata alone.
+/// A kind of event in a channel. If another process records it, its fields, documentation and format are only in the metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventDescription {
     /// The id of its channel's stream class.

@@ -1,4 +1,4 @@
-//! Where a sender sends to, and the defaults of how: what the description of a session needs of a sender that may not be in the build.
+//! The destination of a sender, and defaults of its options: the part that a session's description needs even if the sender is not compiled in.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -6,17 +6,17 @@ use std::str::FromStr;
 use std::time::Duration;
 use tracepoint_wire::CONTROL_PORT;
 
-/// The default pause between two synchronisation points.
+/// Default interval of synchronisation points.
 pub const DEFAULT_SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The default size of the largest datagram, in bytes.
+/// Default maximum size of a datagram, in bytes.
 pub const DEFAULT_MTU: u32 = 1400;
 
-/// The longest name of a host that DNS knows, in bytes.
+/// Maximum length of a host name in DNS, in bytes.
 const LONGEST_HOST: usize = 253;
 
-/// The age at which open packets are closed for a stream with this pause between two synchronisation points: an eighth of it, so that what is
-/// announced is little older than the pause; at most 500 ms.
+/// Returns the age at which open packets are closed for a stream with this interval of synchronisation points: an eighth of it, so that announced
+/// events are little older than the interval; from 10 to 500 ms.
 pub fn flush_age(sync_interval: Duration) -> Duration {
     (sync_interval / 8).clamp(Duration::from_millis(10), Duration::from_millis(500))
 }
@@ -24,27 +24,27 @@ pub fn flush_age(sync_interval: Duration) -> Duration {
 /// The host and the ports of a relay or a collector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Destination {
-    /// The name or address of the host.
+    /// The host's name or address.
     pub host: String,
     /// The TCP port for control; 5342 by default.
     pub control_port: u16,
-    /// The port for data, over TCP or UDP. A port that is given is used also where a collector tells another one, as behind a forwarded port. `None`: that
-    /// which the collector tells, or the one behind that for control.
+    /// The port for data, over TCP or UDP. If set, it is used even if the collector announces another one, for example with a forwarded port. `None`
+    /// means the announced port, or the control port plus 1.
     pub data_port: Option<u16>,
 }
 
 impl Destination {
-    /// The host, and the port for control; the port for data is not given.
+    /// Creates a destination with a host and a control port, without a data port.
     pub fn new(host: impl Into<String>, control_port: u16) -> Self {
         Self { host: host.into(), control_port, data_port: None }
     }
 
-    /// The port for data of a peer that tells no port, or `told`.
+    /// Returns the data port for a peer that announces `told`, or none.
     pub(crate) fn port_for_data(&self, told: Option<u16>) -> u16 {
         self.data_port.or(told).unwrap_or_else(|| self.control_port.wrapping_add(1))
     }
 
-    /// The addresses of a port.
+    /// Returns the addresses for a port.
     pub(crate) fn addresses(&self, port: u16) -> std::io::Result<Vec<SocketAddr>> {
         Ok((self.host.as_str(), port).to_socket_addrs()?.collect())
     }

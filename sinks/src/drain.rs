@@ -1,8 +1,8 @@
-//! Moves packets from rings to sinks, and accounts for what arrived.
+//! Moves packets from rings to sinks, and accounts for those that arrived.
 //!
-//! The step before is a source of packets: the channels of this process, the ring files of another one, or the buffers of the kernel. It hands out whole packets
-//! and counts the events that were lost before they were in a packet. The step after are the sinks, each with its own accounting: one may
-//! fail while another works.
+//! The producer is a source of packets: the channels of this process, the ring files of another one, or the buffers of the kernel. It hands out
+//! complete packets, and counts the events that were lost before they were in a packet. The consumers are the sinks, each with its own accounting:
+//! one may fail while another works.
 
 mod attached;
 mod kernel;
@@ -29,22 +29,22 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// The pause between two checkpoints of the account.
+/// Interval of account checkpoints.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The rings of one trace, and the sinks that their packets go to.
+/// The rings of one trace, and the sinks that receive their packets.
 ///
 /// Sinks can be added and removed at any time. Errors of sinks are kept for their reports.
 pub struct Drain<S = LocalRings> {
     source: S,
-    /// All events that were described so far, and the metadata of the trace with them.
+    /// All events described so far, and the trace's metadata including them.
     events: Vec<EventDescription>,
     metadata: String,
     sinks: Vec<AttachedSink>,
-    /// The number of sinks that were added so far: the next one's id.
+    /// The number of sinks added so far: the id of the next one.
     added: u64,
     progress: Progress,
-    /// When sinks got the account last, and whether packets have moved since.
+    /// The time of the last checkpoint, and whether packets have moved since.
     checkpoint: Instant,
     has_moved: bool,
 }
@@ -69,17 +69,16 @@ impl<S: PacketSource> Drain<S> {
         }
     }
 
-    /// The trace.
+    /// Returns the trace.
     pub fn trace(&self) -> &TraceInfo {
         self.source.trace()
     }
 
-    /// Adds a sink: the trace begins for it, all events so far are described to it, and it gets all packets from now on.
+    /// Adds a sink: begins the trace for it, describes all events so far, and gives it all packets from now on.
     ///
-    /// If packets were moved before, the sink joins each stream behind them: the first packet that it gets of the stream holds no record,
-    /// and its `events_before` is the number of records that the sink has missed. They are no loss: the account of the sink counts them as
-    /// recorded [before](crate::account::StreamAccount::before), in a [chunk](crate::account::Account::chunk) that the sink does not have.
-    ///
+    /// If packets were moved before, the sink joins each stream after them. The first packet that it gets of such a stream is empty, and its
+    /// `events_before` is the number of records that the sink has missed. They are not lost: the sink's account counts them as recorded
+    /// [before](crate::account::StreamAccount::before), in a [chunk](crate::account::Account::chunk) that the sink does not have.
     /// # Errors
     ///
     /// If the sink cannot begin, or not take the events. It is not added then.
@@ -101,8 +100,8 @@ impl<S: PacketSource> Drain<S> {
         Ok(id)
     }
 
-    /// Removes a sink: it gets what is in the rings now, except of flight recorders, and finishes with the account of its part of the
-    /// trace. The other sinks are not affected. `None` if the drain has no such sink.
+    /// Removes a sink: it gets the packets now in the rings, except those of flight recorders, and finishes with the account of its part of the
+    /// trace. The other sinks are not affected. Returns `None` if the drain does not have this sink.
     pub fn remove_sink(&mut self, id: SinkId) -> Option<SinkReport> {
         let index = self.sinks.iter().position(|sink| sink.id() == id)?;
         self.source.close_packets();
@@ -111,8 +110,7 @@ impl<S: PacketSource> Drain<S> {
         Some(sink.detach(&self.progress, self.source.account(&self.events)))
     }
 
-    /// One round: moves all closed packets to the sinks, unless one of them is full, and keeps channels of this process supplied with spare
-    /// rings.
+    /// Runs one round: moves all closed packets to the sinks, unless one of them is full, and supplies this process's channels with spare rings.
     pub fn drain(&mut self) -> Drained {
         let Self { source, sinks, progress, .. } = self;
         let is_full = sinks.iter_mut().any(AttachedSink::is_full);
@@ -133,12 +131,12 @@ impl<S: PacketSource> Drain<S> {
         drained
     }
 
-    /// Rotates all sinks that can: each closes its present chunk, with all events recorded until now except those of flight recorders, and
-    /// begins the next. Returns the paths of the closed chunks.
+    /// Rotates all sinks that support it: each closes its current chunk, with all events recorded so far except those of flight recorders, and begins
+    /// the next one. Returns the paths of the closed chunks.
     ///
     /// # Errors
     ///
-    /// That of the first sink that failed. It continues in its present chunk, and the others are rotated all the same.
+    /// The error of the first sink that failed. It continues in its current chunk, and the others are rotated nevertheless.
     pub fn rotate(&mut self) -> Result<Vec<PathBuf>, SinkError> {
         self.source.close_packets();
         self.drain();
@@ -152,23 +150,23 @@ impl<S: PacketSource> Drain<S> {
         failed.map_or(Ok(closed), Err)
     }
 
-    /// Whether one of the sinks can be rotated.
+    /// Returns whether any of the sinks can be rotated.
     pub fn can_rotate(&mut self) -> bool {
         self.sinks.iter_mut().any(AttachedSink::can_rotate)
     }
 
-    /// Bytes that all sinks together took.
+    /// Returns the number of bytes that all sinks together took.
     pub fn bytes(&self) -> u64 {
         self.sinks.iter().map(AttachedSink::bytes).sum()
     }
 
-    /// The reports of the sinks, with the account so far. Counters are read while events are recorded.
+    /// Returns the reports of the sinks, with the account so far. Counters are read during recording.
     pub fn report(&mut self) -> Vec<SinkReport> {
         let account = self.source.account(&self.events);
         self.sinks.iter_mut().map(|sink| sink.report(&self.progress, account.clone())).collect()
     }
 
-    /// Gives the account so far to the sinks that want checkpoints.
+    /// Gives the current account to the sinks that want checkpoints.
     fn checkpoint(&mut self) {
         (self.checkpoint, self.has_moved) = (Instant::now(), false);
         let mut account: Option<Account> = None;

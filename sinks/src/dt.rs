@@ -6,8 +6,8 @@
 //!   account, every 500 ms┘ complete at whatever instant the process is killed
 //! ```
 //!
-//! The file never grows beyond its slots and its postambles. `tracectl view` and `verify` read it as they read a directory;
-//! `tracectl convert` writes a directory from it.
+//! The file never grows beyond its slots and postambles. `tracectl view` and `verify` read it like a directory; `tracectl convert` writes a directory
+//! from it.
 
 use crate::account::Account;
 use crate::accounting;
@@ -22,18 +22,18 @@ use std::path::{Path, PathBuf};
 use tracepoint_reader::dt::{ACCOUNT_TAG, DtTraceWriter, EDGES_TAG, METADATA_TAG};
 use tracepoint_ring::channel::{Packet, StreamId};
 
-/// The disk space that is reserved for the account, in bytes: for a few dozen streams…
+/// Disk space reserved for the account, in bytes: for a few dozen streams…
 const ACCOUNT_SIZE: usize = 16 << 10;
 /// …and for each event, with a few reasons why it was lost.
 const ACCOUNT_EVENT_SIZE: usize = 384;
 
-/// The tags of the trace itself.
+/// Tags reserved for the trace itself.
 const RESERVED_TAGS: [[u8; 4]; 3] = [METADATA_TAG, EDGES_TAG, ACCOUNT_TAG];
 
 /// Writes the newest packets of a trace into a circular file of fixed size, one packet per slot.
 ///
-/// The file is created at its full size when the session starts. What was written survives `kill -9` at any instant, with the metadata
-/// of all events.
+/// The file is created at its full size when the session starts. Written data survives `kill -9` at any instant, including the metadata of all
+/// events.
 ///
 /// ```no_run
 /// use tracepoint_sinks::DtSink;
@@ -50,12 +50,12 @@ pub struct DtSink {
     replace: bool,
     file: File,
     events: usize,
-    /// The names that the files of the streams would have in a directory.
+    /// The file names that the streams would have in a directory.
     files: HashMap<StreamId, String>,
     postambles: Vec<Postamble>,
 }
 
-/// A postamble of the program's own.
+/// A postamble of the program.
 struct Postamble {
     tag: [u8; 4],
     contents: Box<dyn FnMut() -> Vec<u8> + Send>,
@@ -78,8 +78,8 @@ enum File {
 }
 
 impl DtSink {
-    /// A sink that writes into a new file at `path`, for `slots` packets. The size of a packet is that of the channel: the size of its
-    /// ring divided by the number of packets. The directory must exist. The file appears when the session starts.
+    /// Creates a sink that writes into a new file at `path`, with `slots` packets. The packet size is the channel's: the size of its ring divided by
+    /// the number of packets. The directory must exist. The file appears when the session starts.
     ///
     /// # Errors
     ///
@@ -107,26 +107,26 @@ impl DtSink {
         })
     }
 
-    /// Sets the size of each slot: at least 8 bytes more than the largest packet, and a multiple of 4. By default slots are as large as the
-    /// packets of the session need. A session with larger packets does not start.
+    /// Sets the size of each slot: at least 8 bytes more than the largest packet, and a multiple of 4. The default is the size that the session's
+    /// packets require. A session with larger packets does not start.
     #[must_use]
     pub fn slot_size(mut self, bytes: u32) -> Self {
         self.slot_size = Some(bytes);
         self
     }
 
-    /// Whether the file may replace an older one that no process is writing. The default is no.
+    /// Sets whether the file may replace an older one that no process is writing. The default is no.
     #[must_use]
     pub fn replace(mut self, replace: bool) -> Self {
         self.replace = replace;
         self
     }
 
-    /// Adds a postamble to the file, whose contents are made when the session starts, and replaced when it stops: the configuration of the
-    /// program, say, or its final figures. `tracectl dt postamble --tag TAG` shows it. A file whose process was killed has the first contents.
+    /// Adds a postamble to the file, for example the program's configuration or final figures. Its contents are created when the session starts, and
+    /// replaced when it stops. `tracectl dt postamble --tag TAG` shows it. If the process was killed, the file has the first contents.
     ///
-    /// `contents` runs on the thread that starts or stops the session. The tags `ctfm`, `ctfe` and `ctfa` are those of the trace itself: with
-    /// one of them, as with more than 64 MiB, the session does not start.
+    /// `contents` runs on the thread that starts or stops the session. With a tag of the trace itself (`ctfm`, `ctfe`, `ctfa`), or more than 64 MiB,
+    /// the session does not start.
     ///
     /// ```no_run
     /// use tracepoint_sinks::DtSink;
@@ -141,12 +141,12 @@ impl DtSink {
         self
     }
 
-    /// The file, as it was given.
+    /// Returns the path as it was given.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The size of a slot for the packets of these channels.
+    /// Returns the slot size for the packets of these channels.
     fn size_for(&self, channels: &[ChannelDescription]) -> Result<u32, SinkError> {
         let largest = channels.iter().map(|channel| channel.packet_size).max().unwrap_or(0);
         let needed = DtTraceWriter::slot_size(largest);
@@ -236,8 +236,8 @@ impl Sink for DtSink {
 
     fn packet(&mut self, stream: &StreamInfo, packet: &Packet<'_>) -> Result<(), SinkError> {
         let events = packet.events_after - packet.events_before;
-        // Readers of a circular file count records before its first packet as overwritten. This includes the records before the sink was
-        // added, so that the empty packet with which the sink joins the stream is not written.
+        // Readers of a circular file count records before its first packet as overwritten. This includes records from before the sink was added, so
+        // the empty packet with which the sink joins the stream is not written.
         if self.files.insert(stream.id, stream.file_name()).is_none() && events == 0 && packet.events_before > 0 {
             return Ok(());
         }

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-/// A sink could not do something.
+/// An operation of a sink failed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("cannot {action}: {source}{}", mend(source))]
 pub struct SinkError {
@@ -12,23 +12,23 @@ pub struct SinkError {
 }
 
 impl SinkError {
-    /// The error that prevented `action`, a phrase such as "write /tmp/t/metadata".
+    /// Creates the error that prevented `action`, a phrase such as "write /tmp/t/metadata".
     pub fn new(action: impl Into<String>, source: io::Error) -> Self {
         Self { action: action.into(), source: Arc::new(source) }
     }
 
-    /// What was tried.
+    /// Returns the operation that failed.
     pub fn action(&self) -> &str {
         &self.action
     }
 
-    /// The error of the operating system, or of the sink itself.
+    /// Returns the error of the operating system, or of the sink itself.
     pub fn io_error(&self) -> &io::Error {
         &self.source
     }
 }
 
-/// The advice that ends a message about this error; empty if there is none.
+/// Returns the advice that ends a message about this error; empty if there is none.
 pub(crate) fn mend(error: &io::Error) -> &'static str {
     if let Some(mend) = fileguard::shortage_mend(error) {
         return mend;

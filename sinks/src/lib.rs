@@ -1,21 +1,20 @@
 //! Moves packets of events out of rings and into sinks: trace directories, files, text, the network.
 //!
-//! In the order in which a packet meets them: a [`Drain`] takes packets out of [`tracepoint_ring::channel::OpenChannel`]s and
-//! gives each to every [`Sink`]. A [`CtfSink`] appends it to a file of a CTF 1.8 directory, a `DtSink` replaces the oldest packet in
-//! a circular file, a [`TextSink`] writes its events as lines, a `StreamSink` sends it to a collector, and a `UdpSink` serves its events to a
-//! network client; cargo features choose those that need a network or circular files. Before the first
-//! packet a sink gets a [`TraceStart`] and the descriptions of the [events](NewEvents); at the end it gets the [`account`] of what was
-//! fired, recorded and lost.
+//! A [`Drain`] takes packets out of [`tracepoint_ring::channel::OpenChannel`]s and gives each to every [`Sink`]. A [`CtfSink`] appends it to a file
+//! of a CTF 1.8 directory, a `DtSink` replaces the oldest packet in a circular file, a [`TextSink`] writes its events as lines, a `StreamSink` sends
+//! it to a collector, and a `UdpSink` serves its events to a network client; cargo features enable those that need a network or circular files.
+//! Before the first packet, a sink gets a [`TraceStart`] and the descriptions of the [events](NewEvents); at the end it gets the [`account`] of
+//! events that were fired, recorded and lost.
 //!
-//! The packets come from channels of this process, out of the ring files of another one ([`Drain::remote`]), or from the buffers of the kernel
+//! Packets come from channels of this process, from the ring files of another one ([`Drain::remote`]), or from the buffers of the kernel
 //! ([`Drain::kernel`]).
 //!
 //! A packet that a sink did not take is counted as lost, by its records, and the sink's first error is kept for its report.
 //!
-//! This crate knows neither sessions nor the command line. To write a sink of your own, implement [`Sink`].
+//! This crate does not depend on sessions or the command line. To write a new kind of sink, implement [`Sink`].
 
 #![forbid(unsafe_code)]
-// What only some of the sinks need.
+// Code that only some of the sinks use.
 #![cfg_attr(not(all(feature = "dt", feature = "replay", feature = "stream", feature = "udp")), allow(dead_code))]
 
 mod accounting;
@@ -67,7 +66,7 @@ pub mod decode {
 }
 #[cfg(feature = "stream")]
 pub use stream::StreamSink;
-/// What happened to every event, in the form in which it is written beside a trace.
+/// Counts of the outcome of every event, in the form in which they are written next to a trace.
 pub use tracepoint_reader::account;
 /// Takes the packets of another process out of its ring files, for a [`Drain::remote`].
 pub use tracepoint_reader::internal::RemoteConsumer;

@@ -1,8 +1,8 @@
 //! The CTF metadata of a trace: the layout of its packets and records, in TSDL.
 //!
-//! The layout of packets is that of `tracepoint::channel`: packed and little-endian. The only field with an alignment of more than a
-//! byte is `events_before`: its 64 bits of alignment account for the four bytes of padding in front of it. The time of an event is aligned
-//! to a bit, which places it where an alignment of a byte would: Babeltrace 1 aborts on an integer of 48 bits that is aligned to a byte.
+//! Packets have the layout of `tracepoint::channel`: packed and little-endian. The only field with an alignment of more than a byte is
+//! `events_before`: its 64-bit alignment accounts for four bytes of padding before it. The time of an event is aligned to a bit, with the same result
+//! as an alignment to a byte: Babeltrace 1 aborts on a 48-bit integer that is aligned to a byte.
 
 mod tsdl;
 mod types;
@@ -17,7 +17,7 @@ use tracepoint_reader::metadata::with_checksum;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetadataText(String);
 
-/// The whole metadata of a trace with these channels and events.
+/// Returns the complete metadata of a trace with these channels and events.
 pub fn metadata(trace: &TraceInfo, channels: &[ChannelDescription], events: &[EventDescription]) -> String {
     MetadataText::begin(trace, channels).0 + MetadataText::events(events).as_str()
 }
@@ -33,7 +33,7 @@ typealias integer { size = 64; align = 8; signed = false; } := duration_ns;
 ";
 
 impl MetadataText {
-    /// The first part: trace, environment, clock, channels.
+    /// Returns the first part: trace, environment, clock, channels.
     pub fn begin(trace: &TraceInfo, channels: &[ChannelDescription]) -> Self {
         let mut out = PREAMBLE.to_owned();
         let _ = write!(
@@ -62,7 +62,7 @@ trace {{
         Self(with_checksum(out))
     }
 
-    /// A further part: events.
+    /// Returns another part: events.
     pub fn events(events: &[EventDescription]) -> Self {
         let mut out = String::new();
         for event in events {
@@ -88,7 +88,7 @@ trace {{
         Self(with_checksum(out))
     }
 
-    /// A further part: a channel that is added to the trace while it is recorded, and modules besides those of the trace.
+    /// Returns another part: a channel added during recording, and modules in addition to the trace's.
     pub fn added_channel(trace: &TraceInfo, channel: &ChannelDescription, modules: &[String]) -> Self {
         let names = module_names(trace.process.modules.len()..);
         let entries: Vec<_> = names.zip(modules).collect();
@@ -102,20 +102,20 @@ trace {{
         Self(with_checksum(out))
     }
 
-    /// A channel of a process's trace whose clock has this name.
+    /// Returns the description of a channel in a process's trace whose clock has this name.
     pub(crate) fn channel(channel: &ChannelDescription, clock: &str) -> String {
         let mut out = String::new();
         stream(&mut out, channel, clock, THREAD);
         with_checksum(out)
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// The environment, with the names that LTTng uses, because viewers look for them.
+/// Writes the environment, with LTTng's names, which viewers look for.
 fn environment(out: &mut String, trace: &TraceInfo) {
     use EnvironmentValue::{Number, Text};
     let version = |part: &str| Number(part.parse().unwrap_or(0));
@@ -145,7 +145,7 @@ fn environment(out: &mut String, trace: &TraceInfo) {
     out.push_str(&environment_statements(&entries));
 }
 
-/// The names of modules in the environment.
+/// Returns the names of modules in the environment.
 fn module_names(numbers: impl Iterator<Item = usize>) -> impl Iterator<Item = String> {
     numbers.map(|number| format!("module_{number}"))
 }
@@ -159,7 +159,7 @@ pub enum EnvironmentValue<'a> {
     Number(u64),
 }
 
-/// An environment block, which may also be appended to the metadata of a written trace.
+/// Returns an environment block, which may also be appended to the metadata of a written trace.
 pub fn environment_block(entries: &[(&str, EnvironmentValue<'_>)]) -> String {
     with_checksum(environment_statements(entries))
 }
@@ -176,7 +176,7 @@ fn environment_statements(entries: &[(&str, EnvironmentValue<'_>)]) -> String {
     out
 }
 
-/// Whether the clock is that of the machine, with a known offset.
+/// Returns whether the clock is the machine's, with a known offset.
 fn is_monotonic(trace: &TraceInfo) -> bool {
     trace.clock != ClockInfo::default()
 }
@@ -191,7 +191,7 @@ fn clock(out: &mut String, trace: &TraceInfo) {
         let _ = writeln!(out, "\tuuid = \"{}\";", uuid_text(uuid));
     }
     let description = if is_monotonic(trace) { "Monotonic Clock" } else { "A clock of the program's own" };
-    // `absolute`: the offset is that from the epoch, so that traces of several machines can be merged.
+    // `absolute`: the offset is relative to the epoch, so that traces of several machines can be merged.
     let _ = write!(
         out,
         "\tdescription = \"{description}\";
@@ -205,7 +205,7 @@ fn clock(out: &mut String, trace: &TraceInfo) {
     );
 }
 
-/// What a stream belongs to, as the name of the field of its packets that has its number.
+/// The name of the packet field with the number of the stream's owner.
 const THREAD: &str = "tid";
 
 fn owner(trace: &TraceInfo) -> &'static str {

@@ -1,8 +1,8 @@
-//! Signals are delivered to the threads of the program, not to this one.
+//! Keeps signals for the program away from this library's threads.
 
 use nix::sys::signal::{SigSet, Signal};
 
-/// Blocks all signals on this thread except those that a fault of its own raises: blocked, these would end the program.
+/// Blocks all signals on this thread except those raised by its own faults, which would end the program if blocked.
 pub(crate) fn block() {
     let mut blocked = SigSet::all();
     for own in [Signal::SIGBUS, Signal::SIGSEGV, Signal::SIGFPE, Signal::SIGILL] {

@@ -1,4 +1,4 @@
-//! Text: one line per event, in the styles of the reader.
+//! Text output: one line per event, in the styles of the reader.
 
 mod file;
 mod lines;
@@ -23,20 +23,20 @@ use tracepoint_reader::time_namespace::is_own_clock;
 use tracepoint_reader::{Event, Metadata, PacketDecoder};
 use tracepoint_ring::channel::{Packet, Policy, StreamId};
 
-/// The default limit for events that wait to be written in order, in bytes.
+/// Default limit for events that wait to be written in order, in bytes.
 const PENDING: usize = 64 << 20;
-/// The estimated memory of a decoded event: the values in their vectors; names are shared.
+/// Estimated memory of a decoded event: the values in their vectors; names are shared.
 const EVENT_COST: usize = 400;
-/// The estimated ratio of a decoded record to its bytes.
+/// Estimated ratio of a decoded record's memory to its bytes.
 const DECODED_FACTOR: usize = 4;
 
 /// Writes events as lines of text, ordered by time.
 ///
-/// The packets of one stream may arrive long before those of another. So events wait until no stream can have older ones: one to two
-/// seconds, or three for events of another process. If a channel is a flight recorder, which hands over nothing before the end, or if the
-/// clock is not the system's, they wait until the trace ends. If the waiting events need more than 64 MiB (see [`TextSink::pending`]), the
-/// oldest are written earlier. An event that arrives after a later one was written is written late; the last line of the output
-/// counts such events. Losses are written as lines between the events.
+/// The packets of one stream may arrive long before those of another. So events wait until no stream can have older ones: one to two seconds, or
+/// three for events of another process. If a channel is a flight recorder, which provides no packets before the end, or if the clock is not the
+/// system's, they wait until the trace ends. If the waiting events need more than 64 MiB (see [`TextSink::pending`]), the oldest are written earlier.
+/// An event that arrives after a later one was written is written late; the last line of the output counts such events. Losses are written as lines
+/// between the events.
 pub struct TextSink<W> {
     lines: Lines<W>,
     waiting: ReorderBuffer,
@@ -67,25 +67,25 @@ impl<W> fmt::Debug for TextSink<W> {
 }
 
 impl TextSink<Stderr> {
-    /// A sink that writes to standard error.
+    /// Creates a sink that writes to standard error.
     pub fn stderr() -> Self {
         Self::new(io::stderr())
     }
 }
 
 impl TextSink<Stdout> {
-    /// A sink that writes to standard output.
+    /// Creates a sink that writes to standard output.
     pub fn stdout() -> Self {
         Self::new(io::stdout())
     }
 }
 
 impl TextSink<TextFile> {
-    /// A sink that writes into a new file at `path`.
+    /// Creates a sink that writes into a new file at `path`.
     ///
     /// # Errors
     ///
-    /// If a file of that name exists, or cannot be made.
+    /// If a file of that name exists, or cannot be created.
     pub fn create(path: impl AsRef<Path>) -> Result<Self, SinkError> {
         let path = path.as_ref();
         let made = TextFile::create(path).map(Self::new);
@@ -94,7 +94,7 @@ impl TextSink<TextFile> {
 }
 
 impl<W: Write + Send> TextSink<W> {
-    /// A sink that writes to `out`, with times in the local time zone. It has a buffer of its own.
+    /// Creates a sink that writes to `out`, with times in the local time zone. It buffers its output.
     pub fn new(out: W) -> Self {
         Self {
             lines: Lines::new(out, TextOptions::default()),
@@ -107,14 +107,14 @@ impl<W: Write + Send> TextSink<W> {
         }
     }
 
-    /// Sets the format of the lines: see [`TextOptions`]. Called before the sink is used.
+    /// Sets the format of the lines: see [`TextOptions`]. To be called before the sink is used.
     #[must_use]
     pub fn options(mut self, options: TextOptions) -> Self {
         self.lines = self.lines.with(options);
         self
     }
 
-    /// Limits the memory of events that wait for earlier ones, by estimate. The default is 64 MiB.
+    /// Limits the estimated memory of events that wait for earlier ones. The default is 64 MiB.
     #[must_use]
     pub const fn pending(mut self, bytes: usize) -> Self {
         self.pending = bytes;
@@ -129,7 +129,7 @@ impl<W: Write + Send> TextSink<W> {
         Ok(())
     }
 
-    /// Writes the oldest entries until those that wait need at most `limit` bytes.
+    /// Writes the oldest entries until the waiting ones need at most `limit` bytes.
     fn shrink(&mut self, limit: usize) -> Result<(), SinkError> {
         while self.waiting.cost() > limit {
             let Some(entry) = self.waiting.pop() else { break };
@@ -145,7 +145,7 @@ impl<W: Write + Send> Sink for TextSink<W> {
     }
 
     fn begin(&mut self, start: &TraceStart<'_>) -> Result<(), SinkError> {
-        // Flight recorders hand over nothing before the end, and by another clock than the system's the age of a packet is unknown.
+        // Flight recorders provide no packets before the end, and the age of a packet is unknown with another clock than the system's.
         let is_recorder = |channel: &ChannelDescription| channel.policy == Policy::Overwrite;
         let has_watermark = start.trace.clock.uuid.is_some_and(is_own_clock) && !start.channels.iter().any(is_recorder);
         self.watermark = has_watermark.then(|| Watermark::new(start.packet_delay));
@@ -157,7 +157,7 @@ impl<W: Write + Send> Sink for TextSink<W> {
     }
 
     fn packet(&mut self, stream: &StreamInfo, packet: &Packet<'_>) -> Result<(), SinkError> {
-        // Writes first: while the output takes nothing, no further packet is taken.
+        // Writes first: while the output accepts nothing, no further packet is taken.
         if self.waiting.cost() > self.pending || !self.lines.is_empty() {
             self.shrink(self.pending)?;
         }
@@ -170,7 +170,7 @@ impl<W: Write + Send> Sink for TextSink<W> {
         let discarded = decoder.packet().discarded.unwrap_or(0);
         let events: Vec<Event> = decoder.collect::<Result<_, _>>().map_err(bad)?;
 
-        // Records before the first packet of a stream are no loss: the sink was added later.
+        // Records before the first packet of a stream are not lost: the sink was added later.
         let first = Seen { discarded, records: packet.events_before, end };
         let seen = self.streams.entry(stream.id).or_insert(first);
         let name = format!("{}_{}", stream.channel, stream.id.instance);
@@ -221,7 +221,7 @@ impl<W: Write + Send> SinkExtension for TextSink<W> {
         while let (Ok(()), Some(entry)) = (&written, self.waiting.pop_until(until)) {
             written = self.lines.add(entry);
         }
-        // Lines that the output does not take are written again in the next round; until then no packet is taken.
+        // Lines that the output does not accept are written again in the next round; until then no packet is taken.
         let _ = written.and_then(|()| self.lines.finish());
     }
 }

@@ -1,8 +1,8 @@
 //! The UDP trace server: serves events to one client at a time, in the layout that the client understands.
 //!
-//! In the order in which an event meets them: packets wait in a `PacketQueue`; a `Dispatcher` handles commands and has a session with
-//! the client, in the legacy layout or in batches; an `Outbox` sends many datagrams by one system call. The server has a thread of its
-//! own, whose events are never traced. The protocol is in `docs/format-udp.md`; its bytes are in [`tracepoint_wire::udp`].
+//! Packets wait in a `PacketQueue`; a `Dispatcher` handles commands and runs a session with the client, in the legacy layout or in batches; an
+//! `Outbox` sends many datagrams with one system call. The server has its own thread, whose events are never traced. The protocol is described in
+//! `docs/format-udp.md`; [`tracepoint_wire::udp`] encodes and decodes its messages.
 
 mod address_validation;
 mod dispatcher;

@@ -1,48 +1,49 @@
-//! What a UDP trace server has done so far.
+//! Statistics of a UDP trace server.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Statistics of a server.
+/// Statistics of a server so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UdpStats {
-    /// Sessions that were opened.
+    /// Sessions opened.
     pub sessions: u64,
     /// Messages sent, including retransmissions.
     pub messages: u64,
-    /// Their bytes.
+    /// Bytes of these messages.
     pub bytes: u64,
     /// Events sent in the legacy layout.
     pub legacy_events: u64,
     /// Events sent in batches.
     pub batch_events: u64,
-    /// Events that a client of the batch layout has acknowledged in the present or the last session.
+    /// Events acknowledged by the client of the batch layout in the current or the last session.
     pub acknowledged: u64,
-    /// Events sent in batches of sessions that are over, without an acknowledgement of them or of the session's end: the client was killed,
-    /// say. They may have arrived. The next client counts them as sent to another one. What a client of the legacy layout receives is not known.
+    /// Events sent in batches of ended sessions without an acknowledgement of them or of the session's end, for example because the client was
+    /// killed. They may have arrived. The next client counts them as sent to another one. For the legacy layout, the number of received events is
+    /// unknown.
     pub unacknowledged: u64,
     /// Datagrams received.
     pub received: u64,
-    /// Those among them that were no valid command, or not in this state.
+    /// Datagrams received that were no valid command, or not valid in the current state.
     pub ignored: u64,
-    /// Commands that were refused: by their address, or because the trace had ended.
+    /// Commands refused because of their address, or because the trace had ended.
     pub refused: u64,
-    /// Whether a client is being served.
+    /// True while a client is served.
     pub serving: bool,
     /// Bytes of events that wait for a client.
     pub waiting: u64,
-    /// Events that were lost in the server.
+    /// Events lost in the server.
     pub lost: u64,
 }
 
-/// A server, as far as its statistics are concerned.
+/// Source of a server's statistics.
 pub(crate) trait Server: fmt::Debug + Send + Sync {
-    /// The statistics so far.
+    /// Returns the statistics so far.
     fn stats(&self) -> UdpStats;
 }
 
-/// Reads the statistics of a server, also while a session has it.
+/// Reads the statistics of a server, even while a session uses it.
 #[derive(Clone, Debug)]
 pub struct UdpWatch(Arc<dyn Server>);
 
@@ -51,7 +52,7 @@ impl UdpWatch {
         Self(server)
     }
 
-    /// The statistics so far.
+    /// Returns the statistics so far.
     pub fn stats(&self) -> UdpStats {
         self.0.stats()
     }

@@ -1,7 +1,7 @@
 //! The words of a bucket, and the reservation by compare-and-swap. `models/` checks it with loom.
 //!
-//! All accesses are relaxed. The word `taken` is the whole state and publishes nothing else; a rate that is read a moment late charges one slice at
-//! the former rate.
+//! All accesses are relaxed. The word `taken` is the whole state and publishes no other data; if a rate is read late, one slice is charged at the
+//! former rate.
 
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU64, Ordering};
@@ -9,10 +9,10 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A word that is further ahead was left by an earlier boot.
+/// A word further ahead than this was left by an earlier boot.
 const MOST_AHEAD: Duration = Duration::from_secs(120);
 
-/// The words of a bucket, at the beginning of the file that senders map. Any values are valid; zeros are a bucket without a limit.
+/// The words of a bucket, at the beginning of the file that senders map. Any values are valid; zeros mean a bucket without a limit.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct BucketWords {
@@ -20,7 +20,7 @@ pub struct BucketWords {
     rate: AtomicU64,
     /// The time up to which the bandwidth is taken, in ns of `CLOCK_MONOTONIC`.
     taken: AtomicU64,
-    /// Bytes that were charged so far, whether there is a limit or not.
+    /// Number of bytes charged so far, with or without a limit.
     charged: AtomicU64,
 }
 
@@ -43,7 +43,7 @@ impl BucketWords {
         self.charged.load(Ordering::Relaxed)
     }
 
-    /// Reserves the time for these bytes, if it begins at `latest` or before: when they may be sent.
+    /// Reserves the time for these bytes, if that begins at `latest` or before, and returns when it begins.
     pub(crate) fn reserve(&self, bytes: usize, now: u64, depth: Duration, latest: u64) -> Option<u64> {
         let send_at = self.rate().map_or(Some(now), |rate| self.take(ns(bytes, rate), now, depth, latest))?;
         self.charged.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -67,7 +67,7 @@ impl BucketWords {
         }
     }
 
-    /// When a reservation that is made now would begin.
+    /// Returns when a reservation made now would begin.
     pub(crate) fn next(&self, now: u64, depth: Duration) -> u64 {
         let taken = self.taken.load(Ordering::Relaxed);
         if self.rate().is_some() { begin(taken, now, depth).max(now) } else { now }
@@ -79,7 +79,7 @@ fn begin(taken: u64, now: u64, depth: Duration) -> u64 {
     if taken > now.saturating_add(MOST_AHEAD.as_nanos() as u64) { earliest } else { taken.max(earliest) }
 }
 
-/// How long these bytes take, rounded up.
+/// Returns the duration of these bytes, rounded up.
 pub(crate) fn ns(bytes: usize, rate: u64) -> u64 {
     let ns = (bytes as u128 * 1_000_000_000).div_ceil(u128::from(rate.max(1)));
     u64::try_from(ns).unwrap_or(u64::MAX)

@@ -1,4 +1,4 @@
-//! Accounting of the written packets of each stream, and the accounts of chunks, which follow from it.
+//! Accounting of each stream's written packets, and the accounts of chunks derived from it.
 
 use crate::account::{Account, Before, Chunk, StreamAccount};
 use crate::accounting::{channel_entry, event_entry};
@@ -7,17 +7,17 @@ use crate::trace_info::TraceInfo;
 use std::collections::BTreeMap;
 use tracepoint_ring::channel::{Packet, PacketHeader, StreamId};
 
-/// One stream: its counters up to the last packet that was written.
+/// A stream: its counters up to the last packet written.
 #[derive(Debug, Default)]
 struct Line {
     file: String,
     now: Before,
-    /// The same when the chunk began.
+    /// The counters at the beginning of the chunk.
     before: Before,
 }
 
 impl Line {
-    /// A stream that begins, for this sink, with this packet, which holds no record. Records before it are not part of the output.
+    /// Creates the entry of a stream that begins, for this sink, with this packet without records. Earlier records are not part of the output.
     fn joined(first: &Packet<'_>) -> Self {
         let mut before = Before::default();
         (before.recorded, before.written) = (first.events_before, first.events_before);
@@ -25,7 +25,7 @@ impl Line {
         Self { file: String::new(), now: before, before }
     }
 
-    /// Its entry in the account of the chunk.
+    /// Returns its entry in the account of the chunk.
     fn account(&self, instance: u64) -> StreamAccount {
         let mut line = StreamAccount::default();
         line.instance = instance;
@@ -41,12 +41,12 @@ impl Line {
     }
 }
 
-/// The number of events that were lost before the ring, by the header of a packet.
+/// Returns the number of events lost before the ring, from a packet's header.
 fn discarded(packet: &Packet<'_>) -> u64 {
     PacketHeader::parse(packet.bytes).discarded
 }
 
-/// The content of the present chunk.
+/// The content of the current chunk.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Content {
     pub(super) packets: u64,
@@ -61,7 +61,7 @@ pub(super) struct ChunkAccounting {
     trace: Option<Account>,
     lines: BTreeMap<(u32, u64), Line>,
     content: Content,
-    /// Events that were recorded before the sink was added.
+    /// Events recorded before the sink was added.
     missed: u64,
 }
 
@@ -108,12 +108,12 @@ impl ChunkAccounting {
         self.content.bytes += packet.bytes.len() as u64;
     }
 
-    /// The content of the present chunk.
+    /// Returns the content of the current chunk.
     pub(super) const fn content(&self) -> Content {
         self.content
     }
 
-    /// The account of the present chunk, if another chunk follows.
+    /// Returns the account of the current chunk, if another chunk follows.
     pub(super) fn account(&self, mut chunk: Chunk) -> Account {
         chunk.removed.events += self.missed;
         let mut account = self.trace.clone().unwrap_or_else(|| Account::new([0; 16], "", 0));
@@ -126,7 +126,7 @@ impl ChunkAccounting {
         account
     }
 
-    /// Another chunk begins.
+    /// Begins another chunk.
     pub(super) fn next_chunk(&mut self) {
         self.content = Content::default();
         for line in self.lines.values_mut() {
@@ -135,8 +135,7 @@ impl ChunkAccounting {
         }
     }
 
-    /// Adds the files of streams to the account of the whole trace, and if the trace is in chunks, the counters at the beginning of the
-    /// present one.
+    /// Adds the files of streams to the account of the whole trace and, if the trace is in chunks, the counters at the beginning of the current one.
     pub(super) fn adjust(&self, account: &mut Account, chunk: Option<Chunk>) {
         for channel in &mut account.channels {
             let class = channel.id;

@@ -1,5 +1,5 @@
-//! The output directory. It is held open, so that it may be renamed, and the working directory may change. A process with very many outputs
-//! closes it between two accesses, and a program may close all descriptors; then it must not be renamed.
+//! The output directory. It is kept open, so that it may be renamed and the working directory may change. A process with very many outputs closes it
+//! between accesses, and a program may close all descriptors; in these cases it must not be renamed.
 
 use super::CtfError;
 use fileguard::{Checked, Reopened};
@@ -21,7 +21,7 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    /// Creates the directory and its parents, or takes an empty one.
+    /// Creates the directory and its parents, or uses an existing empty one.
     pub(super) fn create(path: &Path) -> Result<Self, CtfError> {
         let failed = |action| move |source| CtfError::Io { action, path: path.to_owned(), source };
         let not_a_directory = || CtfError::NotADirectory { path: path.to_owned() };
@@ -46,12 +46,12 @@ impl Directory {
         self.open.close();
     }
 
-    /// The path that was given.
+    /// Returns the path that was given.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The absolute path when it was opened.
+    /// Returns the absolute path when it was opened.
     pub(super) fn absolute_path(&self) -> &Path {
         self.open.path()
     }
@@ -80,18 +80,18 @@ impl Directory {
         Ok(())
     }
 
-    /// Puts a complete file into a subdirectory, or none: readers never see a part of it.
+    /// Puts a file into a subdirectory atomically: readers never see part of it.
     pub(super) fn put_whole(&self, folder: &str, name: &str, bytes: &[u8]) -> io::Result<()> {
         self.make_folder(folder)?;
         let temporary = temporary(folder, name);
         let written = fileguard::retried(|| {
-            // Written from the start, over what an earlier attempt has left, so that the reserved space is used.
+            // Written from the start, over the remains of an earlier attempt, so that the reserved space is used.
             let file = self.file(&temporary, OFlags::CREATE)?;
             (&*file).write_all(bytes).and_then(|()| file.set_len(bytes.len() as u64))
         });
         let moved = written.and_then(|()| self.open.at(|fd| renameat(fd, &temporary, fd, format!("{folder}/{name}"))));
         if moved.is_err() {
-            // The partial file is useless; nothing more can be done if it cannot be removed.
+            // The partial file is useless; if it cannot be removed, it stays.
             let _ = self.remove_file(&temporary);
         }
         moved
@@ -122,12 +122,12 @@ impl Directory {
         unless(Errno::NOENT, self.open.remove_directory(".account"))
     }
 
-    /// The same, and the directory itself; nothing if it contains anything else.
+    /// Like [`remove_contents_begun`](Self::remove_contents_begun), and removes the directory itself. Does nothing if it contains anything else.
     pub(super) fn remove_begun(&self) -> io::Result<()> {
         if self.remove_if_begun()? { std::fs::remove_dir(self.absolute_path()) } else { Ok(()) }
     }
 
-    /// The same for the subdirectory `name`, which is open as `directory`.
+    /// Like [`remove_begun`](Self::remove_begun), for the subdirectory `name`, which is open as `directory`.
     pub(super) fn remove_begun_subdirectory(&self, name: &str, directory: &Self) -> io::Result<()> {
         if directory.remove_if_begun()? {
             self.open.remove_directory(name)?;
@@ -135,7 +135,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Removes the files of a trace in which nothing was recorded, unless the directory contains anything else: whether they were removed.
+    /// Removes the files of a trace in which nothing was recorded, unless the directory contains anything else. Returns whether they were removed.
     fn remove_if_begun(&self) -> io::Result<bool> {
         let is_begun = self.open.names()?.iter().all(|name| name == "metadata" || name == ".account");
         if is_begun {
@@ -144,8 +144,8 @@ impl Directory {
         Ok(is_begun)
     }
 
-    /// Removes the subdirectory `name` with the trace in it: its `metadata` first, so that a process that is killed meanwhile leaves
-    /// no partial trace. This works by the open directory, even if it was renamed and another one has its path.
+    /// Removes the subdirectory `name` with the trace in it: first its `metadata`, so that a process killed in between leaves no partial trace. Uses
+    /// the open directory, even if that was renamed and another one has its path.
     pub(super) fn remove_trace(&self, name: &str, metadata: &str) -> io::Result<()> {
         match self.open_subdirectory(name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -168,12 +168,12 @@ impl Directory {
     }
 }
 
-/// The outcome of a call, where this error means that nothing was left to do.
+/// Returns the result of a call, with the error `done` as success because nothing was left to do.
 fn unless(done: Errno, outcome: io::Result<()>) -> io::Result<()> {
     outcome.or_else(|error| if Errno::from_io_error(&error) == Some(done) { Ok(()) } else { Err(error) })
 }
 
-/// The name of a file until it is complete.
+/// Returns the name of a file until it is complete.
 fn temporary(folder: &str, name: &str) -> String {
     format!("{folder}/.{name}.new")
 }

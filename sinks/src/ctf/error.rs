@@ -4,7 +4,7 @@ use crate::error::mend;
 use std::io;
 use std::path::PathBuf;
 
-/// A directory cannot take a trace.
+/// Error: a directory cannot take a trace.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CtfError {

@@ -1,4 +1,4 @@
-//! What a directory for traces has already: earlier traces are removed, or the new one goes into a directory that is named by the time.
+//! Existing traces in an output directory: removes them, or chooses a new directory named by the time.
 
 use super::CtfError;
 use std::fs::{self, DirEntry, File};
@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tz::UtcDateTime;
 
-/// How deep traces may be below a directory: that of a process, and its chunks.
+/// Maximum depth of traces below a directory: a process's directory, and its chunks.
 const DEPTH: u32 = 3;
-/// The first bytes of the metadata of a trace, and words that this library writes near its beginning.
+/// The first bytes of a trace's metadata, and words that this library writes near its beginning.
 const METADATA: &[u8] = b"/* CTF 1.8 */";
 const TRACER: &[u8] = b"tracer_name = \"tracepoint\"";
 /// The first bytes of a packet.
 const MAGIC: [u8; 4] = 0xC1FC_1FC1_u32.to_le_bytes();
 
-/// Removes the traces of this library in a directory and below it, and leaves the directory empty. Without the directory nothing is done.
+/// Removes this library's traces in a directory and below it, and leaves the directory empty. Does nothing if it does not exist.
 ///
-/// A trace that is still being written must not be removed: its session fails to write.
+/// Do not remove a trace that is being written: its session would fail to write.
 ///
 /// # Errors
-/// [`CtfError::NotEmpty`] if there is anything but such traces; then nothing is removed. [`CtfError::NotADirectory`] and [`CtfError::Io`].
+/// [`CtfError::NotEmpty`] if there is anything except such traces; then nothing is removed. [`CtfError::NotADirectory`] and [`CtfError::Io`].
 pub fn remove_traces(directory: impl AsRef<Path>) -> Result<(), CtfError> {
     let path = directory.as_ref();
     let failed = |action| move |source| CtfError::Io { action, path: path.to_owned(), source };
@@ -38,7 +38,7 @@ pub fn remove_traces(directory: impl AsRef<Path>) -> Result<(), CtfError> {
         let is_directory = entry.file_type()?.is_dir();
         if is_directory { fs::remove_dir_all(entry.path()) } else { fs::remove_file(entry.path()) }
     };
-    // The metadata first: a process that is killed meanwhile leaves no partial trace.
+    // The metadata first, so that a process killed in between leaves no partial trace.
     match fs::remove_file(path.join("metadata")) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed("remove")(error)),
         _ => {}
@@ -46,8 +46,8 @@ pub fn remove_traces(directory: impl AsRef<Path>) -> Result<(), CtfError> {
     fs::read_dir(path).and_then(|mut entries| entries.try_for_each(|entry| remove(entry?))).map_err(failed("remove"))
 }
 
-/// A directory in `parent` that does not exist yet, named by the time in UTC: `20261123T162431Z`, or `20261123T162431Z-2` and so on. Such names
-/// are in the order of time. It is not created.
+/// Returns the path of a directory in `parent` that does not exist yet, named by the time in UTC: `20261123T162431Z`, or `20261123T162431Z-2` and so
+/// on. Such names sort by time. The directory is not created.
 pub fn dated_directory(parent: impl AsRef<Path>) -> PathBuf {
     let name = time_name(SystemTime::now());
     let numbered = (2_u64..).map(|number| format!("{name}-{number}"));
@@ -55,7 +55,7 @@ pub fn dated_directory(parent: impl AsRef<Path>) -> PathBuf {
     paths.find(|path| path.symlink_metadata().is_err()).unwrap_or_else(|| parent.as_ref().join(name))
 }
 
-/// A time to the second, as a name.
+/// Formats a time to the second, as a name.
 fn time_name(time: SystemTime) -> String {
     let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let time = UtcDateTime::from_timespec(seconds.cast_signed(), 0).unwrap_or(UtcDateTime::UNIX_EPOCH);
@@ -64,7 +64,7 @@ fn time_name(time: SystemTime) -> String {
     format!("{:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z", time.year())
 }
 
-/// Something in a directory that is no part of a trace.
+/// Returns an entry of a directory that is not part of a trace, if there is one.
 fn foreign(directory: &Path, depth: u32) -> io::Result<Option<PathBuf>> {
     let is_trace = begins_like_metadata(&directory.join("metadata"))?;
     for entry in fs::read_dir(directory)? {

@@ -1,46 +1,46 @@
-//! When a trace is rotated into the next chunk, and which chunks are retained.
+//! When a trace is rotated to the next chunk, and which chunks are retained.
 
 use super::accounting::Content;
 use crate::account::{Chunk, Removed};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// The pause before a failed rotation is tried again by itself.
+/// Pause before a failed rotation is retried.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// The chunks of a trace: the settings, and the chunks so far.
+/// The settings and the chunks of a trace.
 #[derive(Debug, Default)]
 pub(super) struct Chunks {
-    /// The size in bytes at which a chunk is closed.
+    /// Size in bytes at which a chunk is closed.
     pub(super) size: Option<u64>,
-    /// The age at which a chunk is closed.
+    /// Age at which a chunk is closed.
     pub(super) every: Option<Duration>,
-    /// How many chunks are retained.
+    /// Number of chunks to retain.
     pub(super) keep: Option<usize>,
-    /// The number of the present chunk; 0 if the trace is not in chunks.
+    /// The number of the current chunk; 0 if the trace is not in chunks.
     pub(super) number: u64,
-    /// When it began.
+    /// When the current chunk began.
     began: Option<Instant>,
     failed: Option<Instant>,
-    /// The chunks before it that are retained, oldest first.
+    /// Earlier chunks that are retained, oldest first.
     closed: VecDeque<(u64, Content)>,
     removed: Removed,
 }
 
 impl Chunks {
-    /// Whether the trace is rotated by size or time.
+    /// Returns whether rotation by size or time is configured.
     pub(super) const fn is_asked_for(&self) -> bool {
         self.size.is_some() || self.every.is_some()
     }
 
-    /// Whether a rotation by size or time is due.
+    /// Returns whether a rotation by size or time is due.
     pub(super) fn is_due(&self, content: Content) -> bool {
         let due = self.size.is_some_and(|size| content.bytes >= size)
             || self.every.zip(self.began).is_some_and(|(every, began)| began.elapsed() >= every);
         due && content.packets > 0 && self.failed.is_none_or(|failed| failed.elapsed() >= AGAIN)
     }
 
-    /// A chunk begins; `before` is the content of the previous one.
+    /// Begins a chunk; `before` is the content of the previous one.
     pub(super) fn begin(&mut self, number: u64, before: Option<Content>) {
         if let Some(content) = before {
             self.closed.push_back((self.number, content));
@@ -48,23 +48,23 @@ impl Chunks {
         (self.number, self.began, self.failed) = (number, Some(Instant::now()), None);
     }
 
-    /// A rotation failed.
+    /// Records a failed rotation.
     pub(super) fn fail(&mut self) {
         self.failed = Some(Instant::now());
     }
 
-    /// The oldest of the chunks before the present one.
+    /// Returns the oldest chunk before the current one.
     pub(super) fn oldest(&self) -> Option<u64> {
         self.closed.front().map(|(number, _)| *number)
     }
 
-    /// The same, if there are more chunks than are retained.
+    /// Returns the oldest chunk if there are more than are to be retained.
     pub(super) fn excess(&self) -> Option<u64> {
         let keep = self.keep?;
         self.oldest().filter(|_| self.closed.len() + 1 > keep.max(1))
     }
 
-    /// The oldest chunk was removed.
+    /// Records the removal of the oldest chunk.
     pub(super) fn remove(&mut self) {
         if let Some((_, content)) = self.closed.pop_front() {
             self.removed.chunks += 1;
@@ -74,12 +74,12 @@ impl Chunks {
         }
     }
 
-    /// The bytes of packets in the retained chunks before the present one.
+    /// Returns the number of packet bytes in the retained chunks before the current one.
     pub(super) fn closed_bytes(&self) -> u64 {
         self.closed.iter().map(|(_, content)| content.bytes).sum()
     }
 
-    /// The entry of the present chunk in its account.
+    /// Returns the entry of the current chunk in its account.
     pub(super) fn chunk(&self, last: bool) -> Chunk {
         let mut chunk = Chunk::default();
         (chunk.number, chunk.last, chunk.removed) = (self.number, last, self.removed);

@@ -18,7 +18,7 @@ use tracepoint_ring::channel::Packet;
 
 /// The name of the metadata file.
 const METADATA: &str = "metadata";
-/// The disk space that is reserved for the account, in bytes: for a few dozen streams…
+/// Disk space reserved for the account, in bytes: for a few dozen streams…
 const ACCOUNT_SIZE: u64 = 16 << 10;
 /// …and for each event, with a few reasons why it was lost.
 const ACCOUNT_EVENT_SIZE: u64 = 384;
@@ -34,13 +34,13 @@ const ACCOUNT_EVENT_SIZE: u64 = 384;
 ///
 /// # Chunks
 ///
-/// A rotation closes what was written so far as a trace of its own, in a subdirectory `chunk-000001` and so on, and continues in the
-/// next. All chunks have the same UUID; packet numbers and counters run on. A trace that is rotated by size or time is in chunks from the
-/// beginning; otherwise the first rotation moves the trace into its first chunk.
+/// A rotation closes the packets so far as a complete trace in a subdirectory `chunk-000001` and so on, and continues in the next one. All chunks
+/// have the same UUID; packet numbers and counters continue. A trace that is rotated by size or time is in chunks from the beginning; otherwise the
+/// first rotation moves the trace into its first chunk.
 #[derive(Debug)]
 pub struct CtfSink {
     base: Directory,
-    /// The present chunk; `None` while the trace is not cut.
+    /// The current chunk; `None` while the trace is not in chunks.
     chunk: Option<Directory>,
     streams: Streams,
     rotation: Chunks,
@@ -51,7 +51,7 @@ pub struct CtfSink {
 }
 
 impl CtfSink {
-    /// A sink that writes into `directory`. The directory and its parents are created if they do not exist.
+    /// Creates a sink that writes into `directory`. The directory and its parents are created if they do not exist.
     ///
     /// # Errors
     ///
@@ -68,17 +68,17 @@ impl CtfSink {
         })
     }
 
-    /// A sink that writes into `directory` in place of the [traces that are there](super::remove_traces).
+    /// Creates a sink that writes into `directory`, replacing the [traces there](super::remove_traces).
     ///
     /// # Errors
     ///
-    /// If the directory has anything else, is not a directory, or cannot be created.
+    /// If the directory contains anything else, is not a directory, or cannot be created.
     pub fn replace(directory: impl AsRef<Path>) -> Result<Self, CtfError> {
         remove_traces(directory.as_ref())?;
         Self::create(directory)
     }
 
-    /// A sink that writes into a new directory in `parent`, [named by the time](super::dated_directory): see [`CtfSink::path`].
+    /// Creates a sink that writes into a new directory in `parent`, [named by the time](super::dated_directory): see [`CtfSink::path`].
     ///
     /// # Errors
     ///
@@ -87,40 +87,40 @@ impl CtfSink {
         Self::create(dated_directory(parent))
     }
 
-    /// Rotates when the packets in the present chunk have this many bytes, or a little more. Not done by default.
+    /// Rotates when the packets in the current chunk have this many bytes, or slightly more. Off by default.
     #[must_use]
     pub const fn rotate_size(mut self, bytes: u64) -> Self {
         self.rotation.size = Some(bytes);
         self
     }
 
-    /// Rotates when the present chunk is this old, if it is not empty. The age is checked whenever the drain moves packets, at least every
-    /// 200 ms. Not done by default.
+    /// Rotates when the current chunk has this age and is not empty. The age is checked whenever the drain moves packets, at least every 200 ms. Off
+    /// by default.
     #[must_use]
     pub const fn rotate_every(mut self, time: Duration) -> Self {
         self.rotation.every = Some(time);
         self
     }
 
-    /// Retains the newest `chunks` chunks, the present one included. Older ones are removed when a chunk begins, and the account counts
-    /// their content. By default all are retained.
+    /// Retains the newest `chunks` chunks, including the current one. Older ones are removed when a chunk begins, and the account counts their
+    /// content. By default all are retained.
     #[must_use]
     pub const fn keep(mut self, chunks: usize) -> Self {
         self.rotation.keep = Some(chunks);
         self
     }
 
-    /// The directory, as it was given.
+    /// Returns the directory as it was given.
     pub fn path(&self) -> &Path {
         self.base.path()
     }
 
-    /// The bytes of packets in all retained chunks.
+    /// Returns the number of packet bytes in all retained chunks.
     pub fn kept_bytes(&self) -> u64 {
         self.rotation.closed_bytes() + self.accounting.content().bytes
     }
 
-    /// Removes the oldest chunk before the present one: whether there was one. The account counts its content.
+    /// Removes the oldest chunk before the current one, and returns whether there was one. The account counts its content.
     ///
     /// # Errors
     ///
@@ -130,7 +130,7 @@ impl CtfSink {
         self.remove_chunk(number).map(|()| true)
     }
 
-    /// Removes the directory of a trace in which nothing was recorded. A directory that contains anything else is left as it is.
+    /// Removes the directory of a trace in which nothing was recorded. A directory that contains anything else is left unchanged.
     ///
     /// # Errors
     ///
@@ -144,7 +144,7 @@ impl CtfSink {
         base.remove_begun()
     }
 
-    /// The directory that packets are written to.
+    /// Returns the directory that packets are written to.
     fn here(&self) -> &Directory {
         self.chunk.as_ref().unwrap_or(&self.base)
     }
@@ -188,8 +188,8 @@ impl CtfSink {
         }
     }
 
-    /// Moves a trace that is not in chunks into its first chunk. If the process is killed meanwhile, each file is in one of two
-    /// directories, and both have the metadata.
+    /// Moves a trace that is not in chunks into its first chunk. If the process is killed in between, each file is in one of two directories, and
+    /// both have the metadata.
     fn move_into_first_chunk(&mut self) -> io::Result<()> {
         let (directory, _) = self.make_chunk(1)?;
         let moved = self.streams.move_to(&self.base, &directory, METADATA);
@@ -197,14 +197,14 @@ impl CtfSink {
             let _ = self.base.remove_begun_subdirectory(&chunk_name(1), &directory);
             return Err(error);
         }
-        // If they cannot be removed, a trace of the same name without events remains.
+        // If this fails, a trace of the same name without events remains.
         let _ = self.base.remove_contents_begun();
         self.chunk = Some(directory);
         self.rotation.begin(1, None);
         Ok(())
     }
 
-    /// Begins the next chunk: the path of the one that is closed.
+    /// Begins the next chunk. Returns the path of the closed one.
     fn begin_next_chunk(&mut self) -> io::Result<PathBuf> {
         if self.chunk.is_none() {
             self.move_into_first_chunk()?;
@@ -259,7 +259,7 @@ impl Sink for CtfSink {
     }
 
     fn describe(&mut self, new: &NewEvents<'_>) -> Result<(), SinkError> {
-        // The metadata is written last: a caller that tries again after an error finds none of it in the file.
+        // The metadata is written last: when a caller retries after an error, none of it is in the file.
         let count = new.events.len() as u64;
         self.events += count;
         let reserved = self.reserve(self.here()).map_err(|error| self.failed(ACCOUNT_PATH, error));
@@ -326,7 +326,7 @@ impl SinkExtension for CtfSink {
     }
 }
 
-/// The folder and the name of the account.
+/// Returns the folder and the name of the account.
 fn account_path() -> (&'static str, &'static str) {
     ACCOUNT_PATH.split_once('/').unwrap_or((".account", ACCOUNT_PATH))
 }

@@ -1,11 +1,11 @@
-//! Files that grow by complete pieces only.
+//! Files that grow only by complete pieces.
 //!
-//! Space is reserved before a piece is written: a disk that is full refuses pieces as a whole, and the piece that ends a stream always fits.
-//! Behind a large file, more is reserved than the piece needs, so that few pieces need a system call for it; [`Streams::cut`] gives it back.
+//! Space is reserved before a piece is written: a full disk refuses whole pieces, and the piece that ends a stream always fits. For a large file,
+//! more is reserved than the piece needs, so that few pieces need a system call for it; [`Streams::cut`] releases it.
 //!
-//! A file system in memory reserves page by page, which takes as long as the write, and the write then finds each page once more. There, no
-//! space is reserved for the piece: a write that fails is taken back. The space for another header is mostly in the last page of the piece,
-//! and reserved where it is not.
+//! An in-memory file system reserves page by page, which takes as long as the write, and the write then looks up each page again. So no space is
+//! reserved there for the piece itself; a failed write is undone. The space for another header is mostly in the last page of the piece, and is
+//! reserved otherwise.
 
 use super::directory::Directory;
 use fileguard::Kept;
@@ -18,14 +18,14 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use tracepoint_ring::channel::HEADER_SIZE;
 
-/// The space that is reserved behind the last packet, for the empty packet that ends the stream.
+/// Space reserved after the last packet, for the empty packet that ends the stream.
 const RESERVE: u64 = HEADER_SIZE as u64;
-/// How much more is reserved: this part of the file, and at most so many bytes.
+/// Additional space reserved: this fraction of the file, up to a maximum in bytes.
 const AHEAD_PART: u64 = 4;
 const MOST_AHEAD: u64 = 4 << 20;
-/// The type of tmpfs, as `statfs` tells it.
+/// The type of tmpfs reported by `statfs`.
 const TMPFS_MAGIC: u64 = 0x0102_1994;
-/// The smallest page: what reaches beyond the last page of a piece reaches beyond a multiple of this.
+/// Minimum page size. Bytes beyond the last page of a piece are beyond a multiple of this.
 const PAGE: u64 = 4096;
 
 /// The files of a directory, by name. Only one is open at a time, to leave file descriptors to the traced program.
@@ -39,17 +39,17 @@ pub(super) struct Streams {
 struct Length {
     /// The length of all complete pieces, in bytes.
     whole: u64,
-    /// The end of the space that is reserved.
+    /// End of the reserved space.
     reserved: u64,
-    /// Whether a part of a failed write may follow the pieces.
+    /// Set if part of a failed write may follow the pieces.
     dirty: bool,
-    /// Whether the file is in memory.
+    /// Set if the file is in memory.
     in_memory: bool,
 }
 
 impl Streams {
-    /// Appends `bytes` to the file `name`, all or nothing; the first call creates the file. Behind a piece larger than a packet's
-    /// header, space for another header is reserved.
+    /// Appends `bytes` to the file `name`, all or nothing; the first call creates the file. After a piece larger than a packet's header, space for
+    /// another header is reserved.
     pub(super) fn append(&mut self, directory: &Directory, name: &str, bytes: &[u8]) -> io::Result<()> {
         fileguard::retried(|| self.try_append(directory, name, bytes))
     }
@@ -76,7 +76,7 @@ impl Streams {
         length.make_room(file, bytes.len() as u64)?;
         if let Err(error) = file.write_all(bytes) {
             length.dirty = true;
-            // If this fails, it is tried again before the next piece.
+            // If this fails, it is retried before the next piece.
             let _ = length.cut(file).and_then(|()| length.reserve_end(file));
             return Err(error);
         }
@@ -89,14 +89,14 @@ impl Streams {
         self.open = None;
     }
 
-    /// Gives the space back that is reserved behind the files. What cannot be given back stays with them.
+    /// Releases the space reserved after the files, as far as possible.
     pub(super) fn cut(&mut self, directory: &Directory) {
         for (name, length) in self.lengths.iter_mut().filter(|(_, length)| length.reserved > length.whole) {
             let _ = directory.open_file(name).and_then(|file| length.cut(&file));
         }
     }
 
-    /// Moves all files but `left` to another directory. If one cannot be moved, those before it are moved back.
+    /// Moves all files except `left` to another directory. If one cannot be moved, those before it are moved back.
     pub(super) fn move_to(&mut self, from: &Directory, to: &Directory, left: &str) -> io::Result<()> {
         let names: Vec<_> = self.lengths.keys().filter(|name| *name != left).cloned().collect();
         for (index, name) in names.iter().enumerate() {
@@ -117,7 +117,7 @@ impl Streams {
 }
 
 impl Length {
-    /// Removes everything behind the pieces, the reserved space included.
+    /// Truncates the file after the pieces, including the reserved space.
     fn cut(&mut self, file: &File) -> io::Result<()> {
         self.reserved = 0;
         file.set_len(self.whole)?;
@@ -136,8 +136,8 @@ impl Length {
     fn make_room(&mut self, file: &File, len: u64) -> io::Result<()> {
         let reserve = if len > RESERVE { RESERVE } else { 0 };
         let end = self.whole + len + reserve;
-        // A write beyond the limit on file sizes would not just fail: it would send SIGXFSZ to the traced program, which may change its limit at
-        // any time.
+        // A write beyond the limit on file sizes would not only fail: it would send SIGXFSZ to the traced program, which may change its limit at any
+        // time.
         let limit = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
         if end > limit {
             return Err(io::ErrorKind::FileTooLarge.into());
@@ -162,7 +162,7 @@ impl Length {
                 Err(errno) if is_full(errno) => return Err(errno.into()),
                 _ => end,
             },
-            // Not every file system supports this; then the write itself fails.
+            // Not every file system supports this; if not, the write itself fails.
             _ => end + ahead,
         };
         Ok(())
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(space().0, 4_096_096);
     }
 
-    /// On a disk, in memory, and where it is in another page than the end of the piece.
+    /// On a disk, in memory, and if the header is in another page than the end of the piece.
     #[test]
     fn room_for_the_end_is_reserved() {
         let places = [tempfile::tempdir(), tempfile::tempdir_in("/dev/shm")].map(|place| place.expect("a directory"));
@@ -215,7 +215,7 @@ mod tests {
         }
     }
 
-    /// A file whose space was given back must reserve it again.
+    /// A file whose space was released must reserve it again.
     #[test]
     fn a_piece_behind_a_cut_is_reserved_again() {
         let place = tempfile::tempdir().expect("a directory");

@@ -1,4 +1,4 @@
-//! One sink of a drain, and the counts of packets that it received.
+//! A sink of a drain, and the counts of packets that it received.
 
 use super::progress::Progress;
 use super::report::{SinkId, SinkReport};
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tracepoint_ring::channel::{Packet, StreamId};
 
-/// What arrived of one stream.
+/// Counts of one stream's packets at a sink.
 #[derive(Clone, Debug, Default)]
 struct StreamTotals {
     packets: u64,
@@ -27,29 +27,29 @@ struct StreamTotals {
 /// A sink, and its part of the accounting.
 pub(super) struct AttachedSink {
     id: SinkId,
-    /// `None` after a panic: the state of the sink is unknown then.
+    /// `None` after a panic, because the state of the sink is then unknown.
     sink: Option<Box<dyn Sink>>,
     name: String,
-    /// The classes of channels that were added since.
+    /// The classes of channels added later.
     channels: BTreeSet<u32>,
-    /// The classes and ids of the events that were described to the sink.
+    /// The classes and ids of the events described to the sink.
     known: BTreeSet<(u32, u16)>,
-    /// Events that could not be described yet, and their metadata.
+    /// Events that could not be described yet, with their metadata.
     deferred: VecDeque<(Vec<EventDescription>, String)>,
-    /// How far the streams were when the sink was added.
+    /// Progress of the streams when the sink was added.
     joined: Progress,
     streams: HashMap<StreamId, StreamTotals>,
     bytes: u64,
-    /// Whether packets count towards `bytes`.
+    /// True if packets count towards `bytes`.
     keeps_packets: bool,
-    /// Whether it stores what it takes.
+    /// True if the sink stores the packets.
     stores: bool,
     refused: u64,
     error: Option<SinkError>,
 }
 
 impl AttachedSink {
-    /// A sink that joins the streams where they are.
+    /// Creates a sink that joins the streams at their current positions.
     pub(super) fn new(id: SinkId, mut sink: Box<dyn Sink>, joined: Progress) -> Self {
         let name = sink.name();
         let keeps_packets = sink.extension().is_none_or(|sink| sink.keeps_packets());
@@ -75,12 +75,12 @@ impl AttachedSink {
         self.id
     }
 
-    /// Bytes that the sink took.
+    /// Returns the number of bytes that the sink took.
     pub(super) const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Calls the sink. One that panics is not called again.
+    /// Calls the sink, unless it has panicked before.
     pub(super) fn call<R>(&mut self, act: impl FnOnce(&mut dyn Sink) -> Result<R, SinkError>) -> Result<R, SinkError> {
         let panicked = |name: &str| SinkError::new(format!("use {name}"), io::Error::other("it panicked"));
         let Some(mut sink) = self.sink.take() else { return Err(panicked(&self.name)) };
@@ -89,7 +89,7 @@ impl AttachedSink {
         result
     }
 
-    /// Calls the extension of the sink: `None` if it has none, or if it panicked, now or before.
+    /// Calls the extension of the sink. `None` if it has none, or has panicked now or before.
     fn extend<R>(&mut self, act: impl FnOnce(&mut dyn SinkExtension) -> R) -> Option<R> {
         self.call(|sink| Ok(sink.extension().map(act))).unwrap_or_default()
     }
@@ -105,7 +105,7 @@ impl AttachedSink {
         }
     }
 
-    /// Describes those of the events to the sink that it does not know. `metadata` is the text of all of them.
+    /// Describes to the sink those of the events that it does not know. `metadata` is the text of all of them.
     pub(super) fn describe(&mut self, events: &[EventDescription], metadata: &str) -> Result<(), SinkError> {
         let id = |event: &EventDescription| (event.class, event.id);
         let new: Vec<_> = events.iter().filter(|event| !self.known.contains(&id(event))).cloned().collect();
@@ -129,10 +129,10 @@ impl AttachedSink {
         Ok(())
     }
 
-    /// The same for events; if it fails it is tried again before each packet, and the sink gets none until then.
+    /// Like [`describe`](Self::describe), but if that fails, it is retried before each packet, and the sink gets no packets until it succeeds.
     pub(super) fn describe_or_defer(&mut self, events: &[EventDescription], metadata: &str) {
         self.deferred.push_back((events.to_vec(), metadata.to_owned()));
-        // The error comes again with the first packet.
+        // The error is reported again with the first packet.
         let _ = self.describe_deferred();
     }
 
@@ -146,12 +146,12 @@ impl AttachedSink {
         Ok(())
     }
 
-    /// Gives the sink a packet, and before the first packet of a stream the empty one with which the stream begins.
+    /// Gives the sink a packet, preceded by the empty first packet of the stream if necessary.
     pub(super) fn take(&mut self, TakenPacket { stream, packet, first_packet }: &TakenPacket<'_>) {
         let has_begun = self.streams.get(&stream.id).is_some_and(|arrived| arrived.packets > 0);
         let mut given = self.describe_deferred();
         if !has_begun {
-            // Without its first packet a reader could not tell how much of the stream is missing.
+            // Without its first packet, a reader could not determine how much of the stream is missing.
             given = given.and_then(|()| self.begin_stream(first_packet, stream));
         }
         if let Err(error) = given.and_then(|()| self.give(stream, packet)) {
@@ -162,8 +162,8 @@ impl AttachedSink {
         self.rotate_if_due();
     }
 
-    /// Gives the sink the empty packets with which it joins streams that have begun before. If it does not take one, that is tried again
-    /// before the stream's next packet.
+    /// Gives the sink the empty packets with which it joins streams that began before. If it does not take one, this is retried before the stream's
+    /// next packet.
     pub(super) fn join(&mut self, channels: &[ChannelDescription]) {
         for id in self.joined.streams() {
             let Some(channel) = channels.iter().find(|channel| channel.class == id.class) else { continue };
@@ -197,32 +197,32 @@ impl AttachedSink {
         self.note(rotated.unwrap_or(Ok(None)));
     }
 
-    /// Rotates the sink: the path of the chunk that was closed.
+    /// Rotates the sink. Returns the path of the closed chunk.
     pub(super) fn rotate(&mut self) -> Result<Option<PathBuf>, SinkError> {
         self.call(|sink| sink.extension().map_or(Ok(None), |sink| sink.rotate(Rotation::Now)))
     }
 
-    /// Whether the sink can be rotated.
+    /// Returns whether the sink can be rotated.
     pub(super) fn can_rotate(&mut self) -> bool {
         self.extend(|sink| sink.can_rotate()).unwrap_or(false)
     }
 
-    /// Whether packets should stay in the rings for now.
+    /// Returns whether packets should stay in the rings for now.
     pub(super) fn is_full(&mut self) -> bool {
         self.extend(|sink| sink.is_full()).unwrap_or(false)
     }
 
-    /// The age at which open packets are to be closed for the sink.
+    /// Returns the age at which open packets are to be closed for the sink.
     pub(super) fn flush_age(&mut self) -> Option<Duration> {
         self.extend(|sink| sink.flush_age()).flatten()
     }
 
-    /// The drain has polled all rings.
+    /// Notifies the sink that the drain has polled all rings.
     pub(super) fn round_ended(&mut self, flushed: Option<u64>) {
         self.extend(|sink| sink.round_ended(flushed));
     }
 
-    /// Whether the sink wants checkpoints of the account.
+    /// Returns whether the sink wants checkpoints of the account.
     pub(super) fn wants_checkpoints(&mut self) -> bool {
         self.extend(|sink| sink.wants_checkpoints()).unwrap_or(false)
     }
@@ -234,17 +234,17 @@ impl AttachedSink {
         self.note(kept.unwrap_or(Ok(())));
     }
 
-    /// Lets the sink finish. The error of the report is the first one of all.
+    /// Finishes the sink. The report contains the first error.
     pub(super) fn finish(mut self, progress: &Progress, base: Account) -> SinkReport {
         let account = self.report(progress, base.clone()).account;
         let finished = self.call(|sink| sink.finish(&account));
         self.note(finished);
-        // What the sink lost while it finished is known now.
+        // Includes losses of the sink while it finished.
         self.report(progress, base)
     }
 
-    /// Lets the sink finish before the recording ends, with the account of its part of the trace. Each stream ends with an empty packet that
-    /// has the counters so far, as at the end of a trace.
+    /// Finishes the sink before the recording ends, with the account of its part of the trace. Each stream ends with an empty packet that has the
+    /// counters so far, as at the end of a trace.
     pub(super) fn detach(mut self, progress: &Progress, mut base: Account) -> SinkReport {
         progress.cut(&mut base);
         for channel in &base.channels {
@@ -263,7 +263,7 @@ impl AttachedSink {
         self.finish(progress, base)
     }
 
-    /// The report of the sink. `base` is the part of the account that all sinks of the drain share.
+    /// Returns the report of the sink. `base` is the part of the account that all sinks of the drain share.
     pub(super) fn report(&mut self, progress: &Progress, base: Account) -> SinkReport {
         let mut account = base;
         if account.chunk.is_none() {
@@ -278,7 +278,7 @@ impl AttachedSink {
                 line.packets = arrived.packets;
                 line.written = line.before.written + arrived.records;
                 line.sink = arrived.lost;
-                // Records that never came out of the ring.
+                // Records that never left the ring.
                 let missing = progress.missing(id) - self.joined.missing(id);
                 let counter = if channel.policy == Policy::Overwrite { &mut line.overwritten } else { &mut line.sink };
                 *counter += missing;

@@ -1,15 +1,15 @@
-//! The events of the kernel: records of perf's ring buffers, one for each CPU, as packets.
+//! Kernel events: converts the records of perf ring buffers, one per CPU, to packets.
 //!
 //! ```text
 //!   bytes of the buffer of one CPU ──add()──▶ in the order of time ──▶ records ──▶ packets of the stream of that CPU ──drain()──▶ sinks
 //! ```
 //!
-//! A stream has the number of its CPU. The context of each event is the process and the thread on whose time it fired, as the kernel tells
-//! them; 0 is the idle thread.
+//! A stream has the number of its CPU. The context of each event is the process and the thread that were running when it fired, as reported by the
+//! kernel; 0 is the idle thread.
 //!
-//! The kernel takes the time of an event before its place in the buffer, so that an interrupt in between stores a later event first. The events
-//! that are added together are sorted by time; one that is still earlier than the event before it gets the time of that one, which
-//! the account counts as `clamped`.
+//! The kernel reads the time of an event before it reserves space in the buffer, so that an interrupt in between stores a later event first. Events
+//! that are added together are sorted by time. If one is still earlier than the event before it, it gets that event's time, and the account counts it
+//! as `clamped`.
 
 mod encode;
 
@@ -32,30 +32,30 @@ use tracepoint_ring::channel::{HEADER_SIZE, Loss, Packet, PacketHeader, Policy, 
 /// The stream class of all streams, and its name.
 const CLASS: u32 = 0;
 const CHANNEL: &str = "kernel";
-/// Why an event was lost that the kernel has counted, and neither stored nor counted as lost. Some kernels do so now and then in interrupts.
+/// Reason for losing an event that the kernel has counted, but neither stored nor counted as lost. Some kernels do that now and then in interrupts.
 const NOT_STORED: &str = "not_stored";
-/// A packet is closed when it has this size, in bytes; a record of the kernel has at most as many.
+/// A packet is closed at this size, in bytes; it is also the maximum size of a kernel record.
 const FULL: usize = 64 << 10;
 
 /// The kernel's counts of one event on one CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelCounts {
-    /// How often it fired, or the sum of its weights.
+    /// Number of times it fired, or the sum of its weights.
     pub fired: u64,
-    /// How often it did not fit into the ring buffer.
+    /// Number of times it did not fit into the ring buffer.
     pub lost: u64,
 }
 
-/// An event of the kernel that is recorded.
+/// A recorded kernel event.
 #[derive(Debug)]
 struct KernelEvent {
     name: String,
     format: EventFormat,
-    /// The sums of all CPUs.
+    /// Sums over all CPUs.
     sums: Sums,
 }
 
-/// What became of an event. [`KernelRings::account`] is asked for them while they are not final.
+/// Counts of an event. [`KernelRings::account`] may read them before they are final.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     fired: u64,
@@ -68,7 +68,7 @@ struct Sums {
 #[derive(Clone, Copy, Debug, Default)]
 struct OnCpu {
     recorded: u64,
-    /// Whether it has a weight, so that the kernel's counter does not tell how often it fired.
+    /// True if it has a weight, so that the kernel's counter does not give the number of times it fired.
     is_weighted: bool,
 }
 
@@ -79,9 +79,9 @@ struct Cpu {
     discarded: u64,
     /// The number of the last packet.
     sequence: u64,
-    /// The time of the last event, or when the recording began.
+    /// The time of the last event, or of the beginning of the recording.
     last: u64,
-    /// By the id of the event.
+    /// By event id.
     events: Vec<OnCpu>,
 }
 
@@ -100,13 +100,13 @@ struct Waiting {
     events_after: u64,
 }
 
-/// The ring buffers of the kernel, which the owner of the drain reads.
+/// The kernel's ring buffers, which the owner of the drain reads.
 #[derive(Debug)]
 pub struct KernelRings {
     trace: TraceInfo,
     /// When the recording began.
     began: u64,
-    /// The events, by their ids in the trace; and those ids, by the kernel's numbers.
+    /// The events, by their ids in the trace; and these ids, by the kernel's numbers.
     events: Vec<KernelEvent>,
     ids: HashMap<u16, u16>,
     cpus: BTreeMap<u32, Cpu>,
@@ -184,7 +184,7 @@ impl PacketSource for KernelRings {
 }
 
 impl KernelRings {
-    /// The header of the packet of this CPU that has this number and no records: number 0 begins the stream.
+    /// Returns the header of an empty packet of this CPU with this number; number 0 begins the stream.
     fn empty(&self, number: u32, sequence: u64) -> PacketHeader {
         let stream = StreamKey { uuid: self.trace.uuid, class: CLASS, instance: number.into() };
         let at_begin = Cpu::new(self.began);
@@ -193,7 +193,7 @@ impl KernelRings {
         PacketHeader { sequence, discarded, tid: number, events_before, ..PacketHeader::empty(stream, cpu.last) }
     }
 
-    /// The next packet of this CPU, with these samples.
+    /// Creates the next packet of this CPU from these samples.
     fn put(&mut self, number: u32, samples: &[(u16, Sample<'_>)]) {
         let cpu = self.cpus.entry(number).or_insert(Cpu::new(self.began));
         let events_before = cpu.recorded;
@@ -222,8 +222,8 @@ impl KernelRings {
 }
 
 impl Drain<KernelRings> {
-    /// A drain of the kernel's ring buffers, without sinks as yet, for a recording that begins at the time `began`. The ids of the events in the trace are their positions in `events`, each of
-    /// which is a name and a format; further ones than 65,536 are left out.
+    /// Creates a drain of the kernel's ring buffers, without sinks, for a recording that begins at the time `began`. The ids of the events in the
+    /// trace are their positions in `events`, each with a name and a format; events beyond 65,536 are ignored.
     pub fn kernel(trace: TraceInfo, began: u64, events: Vec<(String, EventFormat)>) -> Self {
         let events: Vec<_> = events.into_iter().zip(0..=u16::MAX).map(|(event, _)| event).collect();
         let ids = events.iter().zip(0..).map(|((_, format), id)| (format.number, id)).collect();
@@ -246,11 +246,11 @@ impl Drain<KernelRings> {
         Self::of(source, descriptions, metadata)
     }
 
-    /// Adds what was in the ring buffer of a CPU; the next [`drain`](Self::drain) moves it.
+    /// Adds the contents of a CPU's ring buffer; the next [`drain`](Self::drain) moves them.
     ///
     /// # Errors
     ///
-    /// If some of the bytes are no records. What is before them was added.
+    /// If some of the bytes are not valid records. Records before them are added.
     pub fn add(&mut self, cpu: u32, bytes: &[u8]) -> Result<(), MalformedRecord> {
         let (mut samples, mut lost, mut result) = (Vec::new(), 0_u64, Ok(()));
         for record in PerfRecords::new(bytes) {
@@ -282,8 +282,8 @@ impl Drain<KernelRings> {
         result
     }
 
-    /// Moves all that was added, with an empty packet at the end of each stream, and lets each sink finish. `counts` has the kernel's final counts
-    /// for each CPU, by the ids of the events.
+    /// Moves everything that was added, with an empty packet at the end of each stream, and finishes the sinks. `counts` has the kernel's final
+    /// counts for each CPU, by event id.
     pub fn end(self, counts: &[(u32, Vec<KernelCounts>)]) -> Vec<SinkReport> {
         let Self { mut source, events: descriptions, mut sinks, mut progress, .. } = self;
         for (number, counts) in counts {

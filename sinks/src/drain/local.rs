@@ -21,49 +21,50 @@ use tracepoint_ring::clock;
 pub struct LocalRings {
     trace: TraceInfo,
     channels: Vec<Arc<OpenChannel>>,
-    /// The same, for the supplier.
+    /// The same channels, for the supplier.
     supplied: Arc<Mutex<Vec<Arc<OpenChannel>>>>,
     removed: Vec<RemovedChannel>,
-    /// Tells channels that were added that they are drained regularly.
+    /// Guards that mark added channels as drained regularly.
     consumers: Vec<(u32, ConsumerGuard)>,
-    /// Whether old packets are closed regularly.
+    /// True if old packets are closed regularly.
     flushes: bool,
-    /// The age at which they are, and the time before which they all have been.
+    /// The age at which they are closed, and the time before which all have been.
     flush_age: Duration,
     flushed: u64,
-    /// Whether packets stay in the rings, for a consumer in another process.
+    /// True if packets stay in the rings, for a consumer in another process.
     leaves_packets: bool,
 }
 
-/// A channel that was removed: a part of the trace all the same.
+/// A removed channel, which is still part of the trace.
 #[derive(Debug)]
 struct RemovedChannel {
     description: ChannelDescription,
     account: Account,
 }
 
-/// Makes rings on another thread than the drain's, which may be in a sink that blocks.
+/// Creates rings on a different thread than the drain's, which may be in a sink that blocks.
 #[derive(Clone, Debug)]
 pub struct RingSupplier(Arc<Mutex<Vec<Arc<OpenChannel>>>>);
 
-/// The age at which open packets are closed, unless a sink wants them earlier.
+/// The age at which open packets are closed, unless a sink needs them earlier.
 const FLUSH_AGE: Duration = Duration::from_millis(500);
-/// The part of the spare rings, in percent, from which [`RingSupplier::supply`] is to be called again.
+/// Percentage of spare rings taken from which [`RingSupplier::supply`] is to be called again.
 const BEHIND: u32 = 100;
 
 impl RingSupplier {
-    /// Makes those that are needed now. `false` if it is to be called again at once: threads take them faster than they are made.
+    /// Creates the rings that are needed now. Returns `false` if it is to be called again at once, because threads take rings faster than they are
+    /// created.
     pub fn supply(&self) -> bool {
         // The drain's next round has the same error.
         self.channels().iter().all(|channel| channel.supply_spares().is_err() || channel.spares_taken() < BEHIND)
     }
 
-    /// The word by which threads wake the supplier that take one of the last spare rings; `None` before there is a channel.
+    /// Returns the word by which threads that take one of the last spare rings wake the supplier; `None` before there is a channel.
     pub fn wake_word(&self) -> Option<Arc<WakeWord>> {
         self.channels().first().map(|channel| channel.supply_wake_word())
     }
 
-    /// Whether the threads of a channel wake nobody: see [`no_wake`](tracepoint_ring::channel::Channel::no_wake).
+    /// Returns whether the threads of a channel never wake the supplier: see [`no_wake`](tracepoint_ring::channel::Channel::no_wake).
     pub fn is_never_woken(&self) -> bool {
         self.channels().iter().any(|channel| channel.config().never_wakes())
     }
@@ -72,13 +73,13 @@ impl RingSupplier {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// How many rings threads have gone on in so far, because their own were full.
+    /// Returns how often threads have continued in another ring so far, because their own was full.
     pub fn overflowed(&self) -> u64 {
         self.channels().iter().map(|channel| channel.overflowed()).sum()
     }
 }
 
-/// If another process takes the packets, how soon after that a full ring serves again, four times over.
+/// Four times the interval at which drained rings are looked for when another process takes the packets.
 const REUSE: Duration = Duration::from_millis(40);
 
 impl LocalRings {
@@ -90,8 +91,8 @@ impl LocalRings {
         Account::new(self.trace.uuid, self.trace.name.clone(), self.trace.process.pid)
     }
 
-    /// Ends the recording into a channel, and hands out what is in its rings, unless packets are left to another process. `false` if not all
-    /// of it can be known.
+    /// Ends the recording into a channel and hands out the packets in its rings, unless packets are left to another process. Returns `false` if the
+    /// result may be incomplete.
     fn finish_channel(&self, channel: &OpenChannel, deliver: &mut dyn FnMut(&TakenPacket<'_>)) -> bool {
         let finished = if self.leaves_packets {
             channel.seal()
@@ -101,10 +102,10 @@ impl LocalRings {
         finished.is_ok()
     }
 
-    /// Closes packets that were opened before `before`. `flush` does so for one channel; `false` if it has left one open.
+    /// Closes packets that were opened before `before`. `flush` does that for one channel, and returns `false` if it has left one open.
     fn close_packets_before(&mut self, before: u64, flush: fn(&OpenChannel, u64) -> bool) {
         let closing = self.channels.iter().filter(|channel| channel.config().policy() != Policy::Overwrite);
-        // Each of them, also behind one that has a packet which is being written.
+        // All channels, even after one with a packet that is being written.
         if closing.filter(|channel| !flush(channel, before)).count() == 0 {
             self.flushed = self.flushed.max(before);
         }
@@ -112,7 +113,7 @@ impl LocalRings {
 }
 
 impl PacketSource for LocalRings {
-    /// Packets are closed after 500 ms, which is looked at every 100 ms; the rest is time to take them.
+    /// Packets are closed after 500 ms, which is checked every 100 ms; the rest is time to take them.
     const PACKET_DELAY: Duration = Duration::from_millis(800);
 
     fn flushed(&self) -> Option<u64> {
@@ -148,7 +149,7 @@ impl PacketSource for LocalRings {
             // If another process takes the packets, it watches how full the rings are.
             let fullness = if self.leaves_packets { channel.spares_taken() } else { channel.fullness() };
             drained.fullness = drained.fullness.max(fullness);
-            // Before rings are made, which takes as long as a burst takes to fill one.
+            // Before rings are created, which takes as long as a burst takes to fill one.
             if let Some(deliver) = deliver.as_deref_mut().filter(|_| !self.leaves_packets) {
                 channel.drain(|packet| {
                     drained.packets += 1;
@@ -184,7 +185,7 @@ fn hand_out(channel: &OpenChannel, packet: Packet<'_>, deliver: &mut dyn FnMut(&
 }
 
 impl Drain<LocalRings> {
-    /// A drain of `channels`, all of the trace `trace`, without sinks as yet.
+    /// Creates a drain of `channels`, all of the trace `trace`, without sinks.
     pub fn new(trace: TraceInfo, channels: Vec<Arc<OpenChannel>>) -> Self {
         let (removed, consumers) = (Vec::new(), Vec::new());
         for channel in &channels {
@@ -206,21 +207,21 @@ impl Drain<LocalRings> {
         Self::of(source, Vec::new(), metadata.as_str().to_owned())
     }
 
-    /// Leaves the packets in the rings, for a consumer in another process ([`RemoteRings`](super::RemoteRings)). The sinks get none, and
-    /// the account is what the channels count. Old packets are closed and spare rings are made all the same.
+    /// Leaves the packets in the rings, for a consumer in another process ([`RemoteRings`](super::RemoteRings)). The sinks get none, and the account
+    /// consists of the channels' counts. Old packets are still closed and spare rings created.
     #[must_use]
     pub fn leave_packets(mut self) -> Self {
         self.source.leaves_packets = true;
         self
     }
 
-    /// Adds a channel of the same trace, with a stream class that none of its channels has had: it is described to the sinks, and they get its
-    /// packets. A caller that tries again after an error uses the same channel: it is added once, and described once to each sink. `modules` says
-    /// what code is mapped besides that which the [`ProcessInfo`](crate::ProcessInfo) has, if the channel records call stacks.
+    /// Adds a channel of the same trace with a new stream class: describes it to the sinks and gives them its packets. If a caller retries after an
+    /// error with the same channel, the channel is added once, and described once to each sink. If the channel records call stacks, `modules` lists
+    /// mapped code in addition to that in the [`ProcessInfo`](crate::ProcessInfo).
     ///
     /// # Errors
     ///
-    /// That of the first sink that cannot take packets of the channel. It is not added then.
+    /// The error of the first sink that cannot take packets of the channel, which is then not added.
     pub fn add_channel(&mut self, channel: &Arc<OpenChannel>, modules: &[String]) -> Result<(), SinkError> {
         if self.source.channels.iter().any(|known| known.class() == channel.class()) {
             return Ok(());
@@ -237,8 +238,8 @@ impl Drain<LocalRings> {
         Ok(())
     }
 
-    /// Removes a channel, whose subscriptions have ended: the sinks get what is in its rings, those of a flight recorder included, and its
-    /// account stays. `None` if the drain has no channel of this stream class.
+    /// Removes a channel whose subscriptions have ended: the sinks get the packets in its rings, including those of a flight recorder, and its
+    /// account is kept. Returns `None` if the drain has no channel of this stream class.
     pub fn remove_channel(&mut self, class: u32) -> Option<Arc<OpenChannel>> {
         let Self { source, events, sinks, progress, .. } = self;
         let index = source.channels.iter().position(|channel| channel.class() == class)?;
@@ -253,15 +254,14 @@ impl Drain<LocalRings> {
         Some(channel)
     }
 
-    /// The shortest time for which an event of these channels waits for the drain, or a full ring for being used again; `None` if neither waits.
+    /// Returns the minimum time that an event of these channels waits for the drain, or a full ring for its reuse; `None` if neither waits.
     pub fn wait_limit(&self) -> Option<Duration> {
         let LocalRings { channels, leaves_packets, .. } = &self.source;
         let is_waiting = *leaves_packets && channels.iter().any(|channel| channel.overflow_waits());
         channels.iter().filter_map(|channel| channel.config().max_wait()).chain(is_waiting.then_some(REUSE)).min()
     }
 
-    /// The word on which the thread sleeps that drains these channels. Where packets are left to another process, that thread's work is to supply
-    /// rings.
+    /// Returns the word on which the thread that drains these channels sleeps. If packets are left to another process, that thread supplies rings.
     pub fn wake_word(&self) -> Arc<WakeWord> {
         let leaves_packets = self.source.leaves_packets;
         let word = |channel: &Arc<OpenChannel>| {
@@ -270,28 +270,28 @@ impl Drain<LocalRings> {
         self.source.channels.first().map(word).unwrap_or_default()
     }
 
-    /// Whether packets are left to another process, so that no sink of this one blocks the drain.
+    /// Returns whether packets are left to another process, so that no sink of this one blocks the drain.
     pub const fn leaves_all_packets(&self) -> bool {
         self.source.leaves_packets
     }
 
-    /// Makes the rings that threads need between two rounds, and while this drain is in a sink.
+    /// Returns a supplier, which creates the rings that threads need between two rounds and while this drain is in a sink.
     pub fn supplier(&self) -> RingSupplier {
         RingSupplier(Arc::clone(&self.source.supplied))
     }
 
-    /// How full the fullest ring is, in percent. 0 if packets are left to another process.
+    /// Returns the fill level of the fullest ring in percent; 0 if packets are left to another process.
     pub fn fullness(&self) -> u32 {
         let channels = self.source.channels.iter().filter(|_| !self.source.leaves_packets);
         channels.map(|channel| channel.fullness()).max().unwrap_or(0)
     }
 
-    /// Tells the channels that they are drained regularly, until the answer is dropped.
+    /// Marks the channels as drained regularly, until the result is dropped.
     pub fn register_consumers(&self) -> Vec<ConsumerGuard> {
         self.source.channels.iter().map(|channel| channel.register_consumer()).collect()
     }
 
-    /// The age at which packets are to be closed by [`flush`](Self::flush): 500 ms, or less if a sink wants to have events earlier.
+    /// Returns the age at which packets are to be closed by [`flush`](Self::flush): 500 ms, or less if a sink needs events earlier.
     pub fn flush_age(&self) -> Duration {
         self.source.flush_age
     }
@@ -301,14 +301,14 @@ impl Drain<LocalRings> {
         self.source.limit_flush_age(age);
     }
 
-    /// The time before which all packets with a record have been closed.
+    /// Returns the time before which all packets with a record have been closed.
     pub fn flushed(&self) -> u64 {
         self.source.flushed
     }
 
-    /// Closes packets that have been open for `age`, whatever their threads do, so that the next round finds them. Those of flight
-    /// recorders stay open until the end, and those in rings of which half waits to be drained until it is drained. Once this was called,
-    /// sinks rely on it that it is called every 100 ms, with an age of at most 500 ms.
+    /// Closes packets that have been open for `age`, whatever their threads do, so that the next round finds them. Packets of flight recorders stay
+    /// open until the end, and packets in rings that are half full until those are drained. After the first call, sinks rely on a call every 100 ms,
+    /// with an age of at most 500 ms.
     pub fn flush(&mut self, age: Duration) {
         self.source.flushes = true;
         let before = clock::now().saturating_sub(age.as_nanos() as u64);
@@ -321,12 +321,12 @@ impl Drain<LocalRings> {
         self.drain();
     }
 
-    /// Describes events to the sinks. Called before the events are switched on.
+    /// Describes events to the sinks. To be called before the events are enabled.
     ///
     /// # Errors
     ///
-    /// That of the first sink that cannot take them; those behind it are not asked. A caller that tries again uses the same ids: no event
-    /// is described twice to a sink.
+    /// The error of the first sink that cannot take them; later sinks are not called. A caller that retries uses the same ids: no event is described
+    /// twice to a sink.
     pub fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
         let is_new = |event: &&EventDescription| {
             !self.events.iter().any(|known| (known.class, known.id) == (event.class, event.id))
@@ -342,10 +342,9 @@ impl Drain<LocalRings> {
         Ok(())
     }
 
-    /// Moves all that the channels hold, unless packets are left to another process, and lets each sink finish, whatever became of the
-    /// others.
+    /// Moves everything that the channels hold, unless packets are left to another process, and finishes all sinks, even if some fail.
     ///
-    /// The subscriptions of the channels have ended. If they have not, or if that cannot be known, the account is not complete.
+    /// The subscriptions of the channels must have ended. Otherwise, or if that is unknown, the account is not complete.
     pub fn finish(self) -> Vec<SinkReport> {
         let Self { mut source, events, mut sinks, mut progress, .. } = self;
         source.consumers.clear();

@@ -1,4 +1,4 @@
-//! How far each stream has been taken out of its ring.
+//! Progress of taking each stream out of its ring.
 
 use crate::account::{Account, Before, Chunk, Removed, StreamAccount};
 use crate::accounting::event_entry;
@@ -6,22 +6,22 @@ use std::collections::HashMap;
 use tracepoint_reader::internal::sealed;
 use tracepoint_ring::channel::{Packet, PacketHeader, StreamId};
 
-/// How far all streams of a drain are. A sink keeps a copy of the state in which it joined.
+/// Progress of all streams of a drain. A sink keeps a copy of the state in which it joined.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Progress(HashMap<StreamId, StreamProgress>);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct StreamProgress {
-    /// Records of the stream up to here.
+    /// Number of records of the stream so far.
     records: u64,
-    /// Those among them that did not come out of the ring: they were overwritten, or their packet was damaged.
+    /// Number of those that did not leave the ring: they were overwritten, or their packet was damaged.
     missing: u64,
     /// The header of the last packet.
     last: PacketHeader,
 }
 
 impl Progress {
-    /// Notes a packet. Records between it and the packet before it are missing.
+    /// Counts a packet. Records between it and the previous packet are missing.
     pub(super) fn pass(&mut self, packet: &Packet<'_>) {
         let stream = self.0.entry(packet.stream).or_default();
         stream.missing += packet.events_before.saturating_sub(stream.records);
@@ -29,34 +29,34 @@ impl Progress {
         stream.last = PacketHeader::parse(packet.bytes);
     }
 
-    /// All streams, in order.
+    /// Returns all streams, in order.
     pub(super) fn streams(&self) -> Vec<StreamId> {
         let mut streams: Vec<_> = self.0.keys().copied().collect();
         streams.sort_unstable();
         streams
     }
 
-    /// How many records of `stream` did not come out of their ring.
+    /// Returns the number of records of `stream` that did not leave their ring.
     pub(super) fn missing(&self, stream: StreamId) -> u64 {
         self.0.get(&stream).map_or(0, |stream| stream.missing)
     }
 
-    /// How many records of `stream` came out of their ring, or are missing.
+    /// Returns the number of records of `stream` that left their ring or are missing.
     fn records(&self, stream: StreamId) -> u64 {
         self.0.get(&stream).map_or(0, |stream| stream.records)
     }
 
-    /// The empty packet with which a sink joins `stream` here; `None` if nothing of the stream has been taken yet.
+    /// Returns the empty packet with which a sink joins `stream` here; `None` if nothing of the stream has been taken yet.
     pub(super) fn joining_packet(&self, stream: StreamId) -> Option<(Vec<u8>, u64)> {
         Some((self.0.get(&stream)?.empty_packet(0), self.records(stream)))
     }
 
-    /// The empty packet with which `stream` ends for a sink that leaves here.
+    /// Returns the empty packet with which `stream` ends for a sink that leaves here.
     pub(super) fn leaving_packet(&self, stream: StreamId) -> Option<(Vec<u8>, u64)> {
         Some((self.0.get(&stream)?.empty_packet(1), self.records(stream)))
     }
 
-    /// The chunk of a sink that joined here, which follows the part of the trace before; `None` if nothing was recorded before.
+    /// Returns the chunk of a sink that joined here, which follows the earlier part of the trace; `None` if nothing was recorded before.
     pub(super) fn chunk_from_here(&self) -> Option<Chunk> {
         let has_content = |stream: &StreamProgress| stream.records > 0 || stream.last.discarded > 0;
         self.0.values().any(has_content).then(|| {
@@ -67,7 +67,7 @@ impl Progress {
         })
     }
 
-    /// The counters of `stream` at which a sink that joined here begins.
+    /// Returns the counters of `stream` with which a sink that joined here begins.
     pub(super) fn before(&self, stream: StreamId) -> Before {
         let mut before = Before::default();
         if let Some(stream) = self.0.get(&stream) {
@@ -77,8 +77,8 @@ impl Progress {
         before
     }
 
-    /// Reduces the account of a recording that continues to the packets that were taken up to here. The counters of events are set to zero, because
-    /// their values at this point are unknown.
+    /// Reduces the account of a recording that continues to the packets taken so far. The counters of events are set to zero, because their values at
+    /// this point are unknown.
     pub(super) fn cut(&self, account: &mut Account) {
         for channel in &mut account.channels {
             // The id of a channel has 32 bits.
@@ -100,7 +100,7 @@ impl Progress {
 }
 
 impl StreamProgress {
-    /// A packet without records behind the last one, `further` packets after it.
+    /// Returns a packet without records, `further` packets after the last one.
     fn empty_packet(&self, further: u64) -> Vec<u8> {
         let PacketHeader { stream, end, sequence, discarded, tid, .. } = self.last;
         let (sequence, events_before) = (sequence.saturating_add(further), self.records);

@@ -1,4 +1,4 @@
-//! The rings of another process, over its ring files. Channels and events are described by the metadata that the process wrote.
+//! The rings of another process, read from its ring files. Channels and events are described by the metadata that the process wrote.
 
 mod from_metadata;
 
@@ -25,13 +25,13 @@ use tracepoint_ring::channel::{Packet, StreamId};
 pub struct RemoteRings {
     consumer: RemoteConsumer,
     trace: TraceInfo,
-    /// The time before which the process had closed all packets when the rings were looked at; `None` if it does not say so.
+    /// The time before which the process had closed all packets when the rings were last checked; `None` if it does not report that.
     flushed: Option<u64>,
 }
 
 impl PacketSource for RemoteRings {
-    /// The other process closes its packets, and may be late. If it is stopped, or in the middle of an event when its packet is to be
-    /// closed, it is later still.
+    /// The other process closes its packets, and may be late. If it is stopped, or in the middle of an event when its packet is to be closed, it is
+    /// even later.
     const PACKET_DELAY: Duration = Duration::from_secs(2);
 
     fn flushed(&self) -> Option<u64> {
@@ -76,10 +76,10 @@ fn hand_out(taken: &internal::TakenPacket<'_>, deliver: &mut dyn FnMut(&TakenPac
     });
 }
 
-/// One round is [`look`](Self::look); [`describe`](Self::describe), if the metadata has changed since; [`drain`](Self::drain). A ring of
-/// each channel is added before the first sink.
+/// A round consists of [`look`](Self::look), [`describe`](Self::describe) if the metadata has changed, and [`drain`](Self::drain). A ring of each
+/// channel is added before the first sink.
 impl Drain<RemoteRings> {
-    /// A drain of the rings of `consumer`, without sinks as yet.
+    /// Creates a drain of the rings of `consumer`, without sinks.
     ///
     /// # Errors
     ///
@@ -93,45 +93,45 @@ impl Drain<RemoteRings> {
         Ok(Self::of(RemoteRings { consumer, trace, flushed: None }, events, metadata))
     }
 
-    /// The process had closed all packets with a record that were opened before `time`, before the next [`look`](Self::look). Where it
-    /// says so, this is called before the first sink is added.
+    /// Records that, before the next [`look`](Self::look), the process had closed all packets with a record that were opened before `time`. If the
+    /// process reports that, to be called before the first sink is added.
     pub fn set_flushed(&mut self, time: u64) {
         self.source.flushed = Some(time);
     }
 
-    /// Whether the ring file of this name was added.
+    /// Returns whether the ring file of this name was added.
     pub fn has_ring(&self, name: &str) -> bool {
         self.source.consumer.has(name)
     }
 
-    /// Adds a ring file, open for reading and writing; `false` if it is not a ring yet, so that it can be tried again.
+    /// Adds a ring file, open for reading and writing. Returns `false` if it is not a ring yet, so that the caller can retry.
     pub fn add_ring(&mut self, name: &str, path: &Path, file: Checked<File>) -> bool {
         self.source.consumer.add(name, path, file)
     }
 
-    /// The number of ring files, each of which is open unless it was [closed](Self::close_files).
+    /// Returns the number of ring files, each of which is open unless it was [closed](Self::close_files).
     pub fn files(&self) -> usize {
         self.source.consumer.files()
     }
 
-    /// Closes the ring files, and the files of sinks that can, until the next access to each, for a process that reads the rings of many
+    /// Closes the ring files, and the files of sinks that support it, until the next access to each: for a process that reads the rings of many
     /// others.
     pub fn close_files(&mut self) {
         self.source.consumer.close_files();
         self.sinks.iter_mut().for_each(AttachedSink::close_files);
     }
 
-    /// Finds out which packets are closed: how full the fullest ring is, in percent.
+    /// Determines which packets are closed. Returns the fill level of the fullest ring in percent.
     pub fn look(&mut self) -> u32 {
         self.source.consumer.look()
     }
 
-    /// Describes the events that are new in `metadata`. A sink that cannot take the description is asked again before each packet, and
-    /// gets no packet until then.
+    /// Describes the new events in `metadata`. If a sink cannot take the description, this is retried before each packet, and the sink gets no
+    /// packets until it succeeds.
     ///
     /// # Errors
     ///
-    /// [`ReadError::Metadata`] if it is not the former text with more behind it. Packets with events that are not described are lost.
+    /// [`ReadError::Metadata`] if the text does not begin with the former text. Packets with undescribed events are lost.
     pub fn describe(&mut self, metadata: Vec<u8>) -> Result<(), ReadError> {
         let before = self.source.consumer.metadata().clone();
         let more = self.source.consumer.describe(metadata)?;
@@ -147,9 +147,8 @@ impl Drain<RemoteRings> {
         Ok(())
     }
 
-    /// Moves all that is committed, what is in open packets included, and lets each sink finish, whatever became of the others: how the
-    /// sinks fared, and what was wrong with the rings. The process or its recording has ended, unless it `runs`: then the account is not
-    /// complete.
+    /// Moves everything that is committed, including open packets, and finishes all sinks, even if some fail. Returns their reports, and messages
+    /// about defects of the rings. The process or its recording must have ended; otherwise, `runs` is true and the account is not complete.
     pub fn end(self, runs: bool) -> (Vec<SinkReport>, Vec<String>) {
         let Self { source, mut sinks, mut progress, .. } = self;
         let mut deliver = |taken: &TakenPacket<'_>| deliver(taken, &mut progress, &mut sinks);

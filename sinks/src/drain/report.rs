@@ -3,15 +3,15 @@
 use crate::account::Account;
 use crate::error::SinkError;
 
-/// A sink of a [`Drain`](super::Drain), for as long as the drain has it. No two sinks of a drain have the same id.
+/// Identifies a sink of a [`Drain`](super::Drain). Ids are never reused by a drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SinkId(pub(super) u64);
 
-/// What one sink has taken.
+/// Results of one sink.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct SinkReport {
-    /// Which sink of its drain it is.
+    /// The sink's id in its drain.
     pub id: SinkId,
     /// The name of the sink.
     pub name: String,
@@ -21,17 +21,17 @@ pub struct SinkReport {
     pub packets: u64,
     /// Packets that it did not take.
     pub refused: u64,
-    /// The account as this sink sees it.
+    /// The account from the point of view of this sink.
     pub account: Account,
-    /// Whether it stores what it takes, itself or at a peer that acknowledges it.
+    /// True if it stores packets, itself or at a peer that acknowledges them.
     pub stores: bool,
     /// The first error; `None` if there was none.
     pub error: Option<SinkError>,
 }
 
 impl SinkReport {
-    /// The report that says what of a recording is kept: that of the sink that stores most of the events, and of equal ones the first. Sinks that do not
-    /// store what they take say it only where there are no others.
+    /// Returns the report that describes best what is kept of a recording: that of the sink that stores most of the events, the first of equal ones.
+    /// Sinks that do not store packets count only if there are no others.
     pub fn of_most(reports: &[Self]) -> Option<&Self> {
         let stored = |report: &Self| {
             let streams = report.account.channels.iter().flat_map(|channel| &channel.streams);
@@ -64,7 +64,7 @@ mod tests {
         assert_eq!(of_most(&[report(0, true, 40, 0), report(1, true, 100, 0)]), Some(1));
         assert_eq!(of_most(&[report(0, true, 100, 0), report(1, true, 100, 0)]), Some(0));
         assert_eq!(of_most(&[report(0, true, 60, 0), report(1, true, 100, 70)]), Some(0));
-        // A server does not know what has arrived.
+        // A server does not know which events have arrived.
         assert_eq!(of_most(&[report(0, false, 100, 0), report(1, true, 40, 0)]), Some(1));
         assert_eq!(of_most(&[report(0, false, 100, 0)]), Some(0));
     }

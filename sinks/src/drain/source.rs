@@ -8,7 +8,7 @@ use std::io;
 use std::time::Duration;
 use tracepoint_ring::channel::Packet;
 
-/// What one round of [`Drain::drain`](super::Drain::drain) moved.
+/// Results of one round of [`Drain::drain`](super::Drain::drain).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Drained {
@@ -16,10 +16,10 @@ pub struct Drained {
     pub packets: u64,
     /// Their size in bytes.
     pub bytes: u64,
-    /// How full the fullest ring was before the round, in percent; or the share of spare rings that were taken since the last round, if
-    /// that is more. 0 for the rings of another process: see [`Drain::look`](super::Drain::look).
+    /// Fill level of the fullest ring before the round, in percent; or the share of spare rings taken since the last round, if that is more. 0 for
+    /// the rings of another process: see [`Drain::look`](super::Drain::look).
     pub fullness: u32,
-    /// Why a channel could not make another spare ring, if it could not. Threads that start now get no ring.
+    /// The error with which a channel could not create another spare ring. Threads that start now get no ring.
     pub unsupplied: Option<io::ErrorKind>,
 }
 
@@ -27,41 +27,39 @@ pub struct Drained {
 pub struct TakenPacket<'a> {
     pub(super) stream: StreamInfo,
     pub(super) packet: Packet<'a>,
-    /// Makes the empty packet with which the stream begins.
+    /// Creates the empty packet with which the stream begins.
     pub(super) first_packet: &'a dyn Fn() -> Vec<u8>,
 }
 
-/// Where a [`Drain`](super::Drain) takes packets from: [`LocalRings`](super::LocalRings),
+/// The source of packets for a [`Drain`](super::Drain): [`LocalRings`](super::LocalRings),
 /// [`RemoteRings`](super::RemoteRings) or [`KernelRings`](super::KernelRings).
 #[doc(hidden)]
 pub trait PacketSource {
-    /// The longest time for which a packet that is not full stays in its ring, while this process or the other one runs as it should.
+    /// Maximum time that a packet which is not full stays in its ring, while the recording process works normally.
     const PACKET_DELAY: Duration;
 
-    /// The time before which all packets with a record are closed, of those that the next [`take`](Self::take) hands out; `None` if it is not
-    /// known.
+    /// Returns the time before which all packets with a record are closed and handed out by the next [`take`](Self::take); `None` if unknown.
     fn flushed(&self) -> Option<u64>;
 
-    /// Has open packets closed at this age, if that is less than now, and if this process closes them.
+    /// Lowers the age at which open packets are closed, if this process closes them.
     fn limit_flush_age(&mut self, age: Duration);
 
-    /// The trace.
+    /// Returns the trace.
     fn trace(&self) -> &TraceInfo;
 
-    /// Its channels.
+    /// Returns its channels.
     fn channels(&self) -> Vec<ChannelDescription>;
 
-    /// Whether packets are closed when they have been open for [`PACKET_DELAY`](Self::PACKET_DELAY); otherwise they come when they are
+    /// Returns whether packets are closed when they have been open for [`PACKET_DELAY`](Self::PACKET_DELAY); otherwise they arrive when they are
     /// full.
     fn closes_old_packets(&self) -> bool;
 
-    /// Closes the packets that are open now, if this process can. Those of flight recorders stay open.
+    /// Closes the packets that are open now, if this process can. Packets of flight recorders stay open.
     fn close_packets(&mut self);
 
-    /// Hands out the packets that are closed; none if there is nobody to `deliver` to.
+    /// Hands the closed packets to `deliver`; hands out none if that is `None`.
     fn take(&mut self, deliver: Option<&mut dyn FnMut(&TakenPacket<'_>)>) -> Drained;
 
-    /// What was counted so far, of these events, in an account that is not complete. What became of packets behind their rings is left
-    /// open.
+    /// Returns the counts so far for these events, in an account that is not complete. It does not cover the fate of packets after their rings.
     fn account(&self, events: &[EventDescription]) -> Account;
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// A string literal, quotes included.
+/// Returns a string literal, including the quotes.
 pub(super) fn literal(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -19,7 +19,7 @@ pub(super) fn literal(text: &str) -> String {
     out
 }
 
-/// A comment of one or several lines, each indented by `indent`; nothing for an empty text.
+/// Writes a comment of one or more lines, each indented by `indent`; nothing for an empty text.
 pub(super) fn comment(out: &mut String, indent: &str, text: &str) {
     let text = text.trim();
     if text.is_empty() {
@@ -39,7 +39,7 @@ pub(super) fn comment(out: &mut String, indent: &str, text: &str) {
     out.push_str(" */\n");
 }
 
-/// The name of a field, with a leading underscore so that it is never a keyword. Readers remove the underscore.
+/// Returns the name of a field, with a leading underscore so that it is never a keyword. Readers remove the underscore.
 pub(super) fn identifier(name: &str) -> String {
     let mut out = String::from("_");
     for c in name.strip_prefix("r#").unwrap_or(name).chars() {

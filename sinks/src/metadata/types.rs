@@ -4,7 +4,7 @@ use super::tsdl::{comment, identifier, literal};
 use std::fmt::Write;
 use tracepoint_ring::field::{Base, ByteOrder, EnumLabel, FieldDescriptor, FieldType, IntegerType};
 
-/// The declarations of a record's fields, one line each.
+/// Writes the declarations of a record's fields, one line each.
 pub(super) fn declare(out: &mut String, fields: &[FieldDescriptor]) {
     let mut taken = Vec::new();
     let names: Vec<_> = fields.iter().map(|field| unique(identifier(field.name), &mut taken)).collect();
@@ -30,8 +30,8 @@ pub(super) fn declare(out: &mut String, fields: &[FieldDescriptor]) {
     }
 }
 
-/// `name`, with underscores appended until it differs from the names that are `taken`. babeltrace2 compares names both with and without
-/// a leading underscore, so that even `_x` and `__x` clash.
+/// Returns `name`, with underscores appended until it differs from the `taken` names. babeltrace2 compares names both with and without a leading
+/// underscore, so that even `_x` and `__x` clash.
 fn unique(mut name: String, taken: &mut Vec<String>) -> String {
     let bare = |name: &str| name.strip_prefix('_').unwrap_or(name).to_owned();
     while taken.iter().any(|other| *other == name || bare(other) == name || *other == bare(&name)) {
@@ -41,7 +41,7 @@ fn unique(mut name: String, taken: &mut Vec<String>) -> String {
     name
 }
 
-/// A type that is written completely in front of the name.
+/// Returns a type that is written completely before the name.
 fn plain(ty: &FieldType) -> String {
     match ty {
         FieldType::Integer(integer) => self::integer(*integer),
@@ -49,14 +49,14 @@ fn plain(ty: &FieldType) -> String {
         FieldType::Float { .. } => "floating_point { exp_dig = 11; mant_dig = 53; align = 8; }".to_owned(),
         FieldType::Text | FieldType::Path => "string".to_owned(),
         FieldType::Enum { container, labels } => enumeration(*container, labels),
-        // Readers that know the name show a unit.
+        // Readers that know this name show a unit.
         FieldType::Duration => "duration_ns".to_owned(),
         // One byte. Other types do not occur here.
         _ => "bool".to_owned(),
     }
 }
 
-/// A variant, and in front of it the enumeration of its options. Options are no keywords, so that readers need not strip underscores.
+/// Returns a variant, preceded by the enumeration of its options. Options are never keywords, so readers need not strip underscores.
 fn variant(ty: FieldType, tag: &str, name: &str) -> String {
     let options = ty.options();
     let labels: Vec<_> = options.iter().enumerate().map(|(at, (label, _))| format!("\"{label}\" = {at}")).collect();

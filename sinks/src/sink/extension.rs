@@ -7,7 +7,7 @@ use crate::stream_stats::StreamWatch;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where a sink writes packets, so that recovery finds them.
+/// The place of a sink's packets, for recovery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
     /// The format, in one word: `ctf`.
@@ -16,32 +16,31 @@ pub struct Output {
     pub path: PathBuf,
 }
 
-/// When a sink shall begin its next chunk.
+/// When a sink is to begin its next chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rotation {
-    /// If the present chunk has reached its maximum size or age.
+    /// If the current chunk has reached its maximum size or age.
     IfDue,
-    /// Now, if anything was written to the present chunk.
+    /// Now, if anything was written to the current chunk.
     Now,
 }
 
-/// The abilities of a sink beyond [`Sink`](super::Sink). The default of each method does nothing.
+/// Optional capabilities of a sink in addition to [`Sink`](super::Sink). The default methods do nothing.
 ///
-/// This is not a public interface: it changes as the sinks of the tracepoint crates need.
+/// This is not a public interface: it changes as the sinks of the tracepoint crates require.
 #[doc(hidden)]
 #[expect(unused_variables, reason = "parameters of methods that do nothing by default")]
 pub trait SinkExtension {
-    /// The place of its packets, if it writes them in a format that can be read back. Recovery of a killed process looks for packets
-    /// there.
+    /// Returns the place of its packets, if it writes them in a format that can be read back. Recovery of a killed process looks for packets there.
     fn output(&self) -> Option<Output> {
         None
     }
 
-    /// Adds to the account what the drain cannot know: the files of streams, and records in packets that the sink took and did not keep.
-    /// Called for every account that the sink or a caller gets.
+    /// Adds to the account what the drain cannot know: the files of streams, and records in packets that the sink took and did not keep. Called for
+    /// every account that the sink or a caller gets.
     fn adjust_account(&self, account: &mut Account) {}
 
-    /// Whether [`checkpoint`](Self::checkpoint) is to be called.
+    /// Returns whether [`checkpoint`](Self::checkpoint) is to be called.
     fn wants_checkpoints(&self) -> bool {
         false
     }
@@ -55,54 +54,55 @@ pub trait SinkExtension {
         Ok(())
     }
 
-    /// Whether it can close the present chunk as a trace of its own, and begin another one.
+    /// Returns whether it can close the current chunk as a complete trace and begin another one.
     fn can_rotate(&self) -> bool {
         false
     }
 
-    /// Closes the present chunk and begins the next: the path of the closed one, or `None` if none was closed.
+    /// Closes the current chunk and begins the next. Returns the path of the closed one, or `None` if none was closed.
     ///
     /// # Errors
     ///
-    /// If the next chunk cannot be begun. The sink continues in the present one.
+    /// If the next chunk cannot be begun. The sink continues in the current one.
     fn rotate(&mut self, when: Rotation) -> Result<Option<PathBuf>, SinkError> {
         Ok(None)
     }
 
-    /// Whether packets should stay in the rings for now. The drain takes none then, for no sink, and asks again in the next round.
+    /// Returns whether packets should stay in the rings for now. The drain then takes none, for any sink, and checks again in the next round.
     fn is_full(&self) -> bool {
         false
     }
 
-    /// The age at which open packets are to be closed for this sink, if that is less than the default. Asked before the sink begins.
+    /// Returns the age at which open packets are to be closed for this sink, if that is less than the default. Called before the sink begins.
     fn flush_age(&self) -> Option<Duration> {
         None
     }
 
-    /// The drain has polled all rings and moved their packets. The next round ends within 200 ms, whether packets arrive or not. All packets with a
-    /// record that were opened before `flushed` have been moved; `None` if that is not known.
+    /// Notifies the sink that the drain has polled all rings and moved their packets. The next round ends within 200 ms, with or without packets. All
+    /// packets with a record that were opened before `flushed` have been moved; `None` if that is unknown.
     fn round_ended(&mut self, flushed: Option<u64>) {}
 
-    /// The caps of a sink that sends over a network, to be shared with other senders before it begins.
+    /// Returns the bandwidth caps of a sink that sends over a network, to be shared with other senders before it begins.
     fn bandwidth(&mut self) -> Option<&mut Bandwidth> {
         None
     }
 
-    /// What a sink that sends over a network has done, for recovery.
+    /// Returns the statistics of a sink that sends over a network, for recovery.
     fn stream(&self) -> Option<StreamWatch> {
         None
     }
 
-    /// Whether what it takes is stored: by itself, or by a peer that acknowledges it. Otherwise other sinks tell what was recorded, if there are any.
+    /// Returns whether packets are stored: by the sink itself, or by a peer that acknowledges them. Otherwise the reports of other sinks are
+    /// preferred.
     fn stores(&self) -> bool {
         true
     }
 
-    /// Whether the packets that it takes count towards the bytes of the session.
+    /// Returns whether the packets that it takes count towards the bytes of the session.
     fn keeps_packets(&self) -> bool {
         true
     }
 
-    /// Closes files until the next call, if it can: many sinks of this process have few descriptors between them.
+    /// Closes files until the next call, if it can: many sinks of this process share few descriptors.
     fn close_files(&mut self) {}
 }

@@ -6,12 +6,12 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// A file that a [`TextSink`](crate::TextSink) has made. It is opened again if the program closes its descriptor.
+/// A file created by a [`TextSink`](crate::TextSink). It is reopened if the program closes its descriptor.
 #[derive(Debug)]
 pub struct TextFile(Reopened<File>);
 
 impl TextFile {
-    /// Makes the file, which must not exist.
+    /// Creates the file, which must not exist.
     pub(super) fn create(path: &Path) -> io::Result<Self> {
         let file = File::options().append(true).create_new(true).open(path)?;
         Ok(Self(Reopened::new(file, path, OFlags::WRONLY | OFlags::APPEND)?))

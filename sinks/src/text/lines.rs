@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use tracepoint_reader::Item;
 use tracepoint_reader::text::{TextOptions, TextWriter};
 
-/// The number of buffered bytes that are written at once.
+/// Number of buffered bytes that are written at once.
 const CHUNK: usize = 64 << 10;
 
 #[derive(Debug)]
@@ -13,9 +13,9 @@ pub(super) struct Lines<W> {
     out: W,
     writer: TextWriter,
     buffer: Vec<u8>,
-    /// How much of the buffer was written.
+    /// Number of buffered bytes that were written.
     written: usize,
-    /// Whether the output may have buffered something itself.
+    /// True if the output may have buffered bytes itself.
     unflushed: bool,
 }
 
@@ -66,7 +66,7 @@ impl<W: Write> Lines<W> {
         self.buffer.is_empty()
     }
 
-    /// The number of lines that are not written completely.
+    /// Returns the number of lines that are not written completely.
     pub(super) fn unwritten(&self) -> usize {
         self.buffer[self.written..].split_inclusive(|byte| *byte == b'\n').count()
     }
@@ -76,7 +76,7 @@ impl<W: Write> Lines<W> {
 mod tests {
     use super::*;
 
-    /// Takes three bytes at a time, and refuses every other call.
+    /// Accepts three bytes at a time, and fails every other call.
     #[derive(Default)]
     struct PartialWriter {
         taken: Vec<u8>,

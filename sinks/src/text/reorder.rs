@@ -1,7 +1,7 @@
-//! A reorder buffer: events that wait, by time.
+//! A reorder buffer for waiting events, by time.
 //!
-//! Events arrive packet by packet, and those of a packet are in order. So a packet is a run, and only the oldest entries of the runs are compared:
-//! the run that has the oldest entry of all is apart, and gives entries until another one is older.
+//! Events arrive packet by packet, in order within each packet. So a packet is a run, and only the oldest entries of the runs are compared. The run
+//! with the oldest entry of all is kept separately, and provides entries until another one is older.
 
 use std::collections::BTreeMap;
 use std::vec::IntoIter;
@@ -16,10 +16,10 @@ pub(super) enum Entry {
     Note(String),
 }
 
-/// The time and the arrival of a run's oldest entry.
+/// The time and the arrival number of a run's oldest entry.
 type Key = (i64, u64);
 
-/// Entries in the order of their times, of which each has the same cost.
+/// Entries in the order of their times, all with the same cost.
 #[derive(Debug)]
 struct Run {
     first: (i64, Entry),
@@ -28,10 +28,10 @@ struct Run {
     cost: usize,
 }
 
-/// Entries by time and, where that is equal, by arrival.
+/// Entries by time and, if that is equal, by arrival.
 #[derive(Debug, Default)]
 pub(super) struct ReorderBuffer {
-    /// The run that gives the next entries, unless another one is older by now.
+    /// The run that provides the next entries, unless another one is older by now.
     current: Option<Run>,
     others: BTreeMap<Key, Run>,
     arrivals: u64,
@@ -53,7 +53,7 @@ impl ReorderBuffer {
         self.push_all(vec![(time, entry)], cost);
     }
 
-    /// Adds entries with their times, each of this cost. They are meant to be in order; those that are not are runs of their own.
+    /// Adds entries with their times, each with this cost. They should be in order; any that are not form runs of their own.
     pub(super) fn push_all(&mut self, mut entries: Vec<(i64, Entry)>, cost: usize) {
         self.len += entries.len();
         self.cost += cost * entries.len();
@@ -73,7 +73,7 @@ impl ReorderBuffer {
         }
     }
 
-    /// The run with the oldest entry.
+    /// Returns the run with the oldest entry.
     fn oldest(&mut self) -> Option<Run> {
         let limit = self.others.first_key_value().map(|(key, _)| *key);
         match self.current.take() {
@@ -109,17 +109,17 @@ impl ReorderBuffer {
         Some(entry)
     }
 
-    /// The memory of all entries, in bytes.
+    /// Returns the memory of all entries, in bytes.
     pub(super) const fn cost(&self) -> usize {
         self.cost
     }
 
-    /// The number of entries.
+    /// Returns the number of entries.
     pub(super) const fn len(&self) -> usize {
         self.len
     }
 
-    /// The number of events that were removed after a later one.
+    /// Returns the number of events that were removed after a later one.
     pub(super) const fn late(&self) -> u64 {
         self.late
     }

@@ -1,19 +1,19 @@
-//! Address validation: which addresses are trusted, or have proven by a token that they receive what is sent to them.
+//! Address validation: determines which addresses are trusted, or have proved by a token that they receive datagrams sent to them.
 //!
-//! A forged address costs no memory: nonces and tokens are keyed hashes of the address and the time, and the bytes received from an
-//! address, which limit what is sent to it before it is validated, are kept in a table of fixed size. So are the hosts whose sessions ended
-//! without an acknowledgement: their next sessions give way to other clients at once.
+//! A forged address costs no memory: nonces and tokens are keyed hashes of the address and the time. The number of bytes received from an address
+//! limits what is sent to it before it is validated; these counts are kept in a table of fixed size. So are the hosts whose sessions ended without an
+//! acknowledgement: their next sessions give way to other clients at once.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-/// The shortest validity of a nonce or a token; the longest is twice that.
+/// Minimum validity of a nonce or a token; the maximum is twice that.
 const PERIOD: Duration = Duration::from_secs(10);
-/// The number of addresses whose received bytes are kept, and of silent hosts.
+/// Size of the tables of received bytes and of silent hosts.
 const CREDITS: usize = 256;
-/// How long a host counts as silent.
+/// Time for which a host counts as silent.
 const SILENT: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
@@ -35,24 +35,24 @@ impl AddressValidator {
         Self { trusts_loopback, allowed, keys, begun: now, drawn: 0, credits, silent }
     }
 
-    /// Whether the address is a loopback address.
+    /// Returns whether the address is a loopback address.
     pub(super) fn is_local(address: SocketAddr) -> bool {
         address.ip().to_canonical().is_loopback()
     }
 
-    /// Whether the address need not be validated.
+    /// Returns whether the address need not be validated.
     pub(super) fn is_trusted(&self, address: SocketAddr) -> bool {
         (self.trusts_loopback && Self::is_local(address)) || self.allowed.contains(&address.ip().to_canonical())
     }
 
-    /// A random number that cannot be guessed and is not 0.
+    /// Returns an unpredictable random number other than 0.
     pub(super) fn draw(&mut self) -> u32 {
         self.drawn += 1;
         let number = self.keys[0].hash_one(("drawn", self.drawn));
         u32::try_from(number >> 32).unwrap_or(1).max(1)
     }
 
-    /// The nonce of an offer to `address`.
+    /// Returns the nonce of an offer to `address`.
     pub(super) fn nonce(&self, address: SocketAddr, now: Instant) -> u16 {
         self.nonce_of(address, self.period(now))
     }
@@ -62,7 +62,7 @@ impl AddressValidator {
         nonce == self.nonce_of(address, period) || nonce == self.nonce_of(address, period.wrapping_sub(1))
     }
 
-    /// A token that is sent only to `address`.
+    /// Returns a token that is sent only to `address`.
     pub(super) fn token(&self, address: SocketAddr, now: Instant) -> [u8; 16] {
         self.token_of(address, self.period(now))
     }
@@ -72,7 +72,7 @@ impl AddressValidator {
         token == self.token_of(address, period) || token == self.token_of(address, period.wrapping_sub(1))
     }
 
-    /// Adds bytes received from `address`. Returns whether `wanted` bytes may be sent to it, which it must have sent before: so a forged
+    /// Adds bytes received from `address`. Returns whether `wanted` bytes may be sent to it, which requires as many received ones: so a forged
     /// address is never sent more than its forger has sent.
     pub(super) fn credit(&mut self, address: SocketAddr, bytes: usize, wanted: usize) -> bool {
         let place = (self.keys[1].hash_one(address) % CREDITS as u64) as usize;
@@ -82,7 +82,7 @@ impl AddressValidator {
         suffices
     }
 
-    /// Notes whether the client at `address` has acknowledged something of the session that ends now.
+    /// Records whether the client at `address` has acknowledged anything in the session that ends now.
     pub(super) fn session_ended(&mut self, address: SocketAddr, acknowledged: bool, now: Instant) {
         let (host, place) = self.host(address);
         if !acknowledged {
@@ -92,14 +92,14 @@ impl AddressValidator {
         }
     }
 
-    /// Whether a session with this host has lately ended without an acknowledgement.
+    /// Returns whether a session with this host has recently ended without an acknowledgement.
     pub(super) fn is_silent(&self, address: SocketAddr, now: Instant) -> bool {
         let (host, place) = self.host(address);
         self.silent[place]
             .is_some_and(|(silent, since)| silent == host && now.saturating_duration_since(since) < SILENT)
     }
 
-    /// The host, whatever its port, and its place in the table. One host may have all addresses of an IPv6 network of 64 bits.
+    /// Returns the host, without the port, and its place in the table. One host may use all addresses of an IPv6 /64 network.
     fn host(&self, address: SocketAddr) -> (IpAddr, usize) {
         let host = match address.ip().to_canonical() {
             IpAddr::V6(v6) => IpAddr::V6((v6.to_bits() >> 64 << 64).into()),

@@ -1,4 +1,4 @@
-//! Dispatches commands of clients, and has the session with the one client that is served.
+//! Dispatches commands of clients, and runs the session with the client that is served.
 //!
 //! The states and transitions are those of `docs/format-udp.md`, *The server*.
 
@@ -20,12 +20,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracepoint_wire::udp::{Accept, ToServer};
 
-/// The time that a new client has for its first acknowledgement, before its session gives way to another client.
+/// Time that a new client has for its first acknowledgement, before its session gives way to another client.
 const FIRST_ACK: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Dispatcher {
-    /// At this address.
+    /// Bound to `address`.
     listener: Kept<UdpSocket>,
     address: SocketAddr,
     options: UdpOptions,
@@ -35,9 +35,9 @@ pub(super) struct Dispatcher {
     validator: AddressValidator,
     splitter: Splitter,
     session: Option<Session>,
-    /// From when on the session gives way to another client, if nothing of it was acknowledged.
+    /// When the session begins to give way to another client, if nothing of it was acknowledged.
     yields_from: Instant,
-    /// The socket of the previous session: what its client sends next arrives there.
+    /// The socket of the previous session, at which later datagrams of its client arrive.
     parked: Option<Outbox>,
     seq: u32,
     read: bool,
@@ -96,12 +96,12 @@ impl Dispatcher {
         }
     }
 
-    /// The socket that listens, to be polled at once; `None` if the program has closed it.
+    /// Returns the listening socket, for polling at once; `None` if the program has closed it.
     pub(super) fn listener(&self) -> Option<&UdpSocket> {
         self.listener.get().ok()
     }
 
-    /// Opens the sockets again that the program has closed. Its client is served anew when it says something.
+    /// Reopens the sockets that the program has closed. A client is served again when it sends a command.
     fn reopen(&mut self, now: Instant) {
         if self.outbox().is_some_and(|outbox| outbox.socket().is_none()) {
             self.close(now);
@@ -113,14 +113,14 @@ impl Dispatcher {
                 listener.set_nonblocking(true)?;
                 Kept::new(listener)
             };
-            // Without a descriptor or the port it is tried again, within a second.
+            // Without a descriptor or the port, this is retried within a second.
             if let Ok(listener) = listen() {
                 self.listener = listener;
             }
         }
     }
 
-    /// The socket of the session, or of the previous one.
+    /// Returns the socket of the session, or of the previous one.
     pub(super) fn session_socket(&self) -> Option<BorrowedFd<'_>> {
         self.outbox().and_then(Outbox::socket).map(AsFd::as_fd)
     }
@@ -133,7 +133,7 @@ impl Dispatcher {
         self.session.is_some()
     }
 
-    /// Whether a client was told that the trace has ended.
+    /// Returns whether a client was notified of the end of the trace.
     pub(super) const fn is_over(&self) -> bool {
         self.over
     }
@@ -165,7 +165,7 @@ impl Dispatcher {
         }
     }
 
-    /// Sends what can be sent now.
+    /// Sends as much as possible without waiting.
     pub(super) fn pump(&mut self, now: Instant) -> Next {
         let (session, mut context) = self.parts(now);
         let next = match session {
@@ -190,7 +190,7 @@ impl Dispatcher {
         next
     }
 
-    /// Puts the packets that the session has taken and not sent back into the queue.
+    /// Returns packets that the session has dequeued and not sent to the queue.
     pub(super) fn requeue(&mut self, now: Instant) {
         let (session, context) = self.parts(now);
         if let Some(Session::Legacy(legacy)) = session {
@@ -199,7 +199,7 @@ impl Dispatcher {
         self.splitter.requeue(&self.queue);
     }
 
-    /// Ends the server: what was not sent is lost, and the client is notified once.
+    /// Ends the server: unsent packets are lost, and the client is notified once.
     pub(super) fn end(&mut self, now: Instant) {
         self.requeue(now);
         self.queue.quit();
@@ -222,7 +222,7 @@ impl Dispatcher {
             Session::Batch(batches) => {
                 self.validator.session_ended(batches.outbox.client(), batches.is_acknowledged(), now);
                 self.counters.unacknowledged.add(batches.unacknowledged());
-                // A client that was told nothing leaves the beginning of the trace to the next one.
+                // If the client was not notified, the next one gets the beginning of the trace.
                 self.read &= batches.unanswered() != (0, true);
                 batches.sent()
             }
@@ -268,15 +268,15 @@ impl Dispatcher {
         }
     }
 
-    /// Whether the session gives way to a client at this address: its own client has acknowledged nothing in time. Else hosts that prove
-    /// their addresses, and then only repeat ACCEPT, would keep all clients out.
+    /// Returns whether the session gives way to a client at this address, because its own client has acknowledged nothing in time. Otherwise, hosts
+    /// that prove their addresses and then only repeat ACCEPT would keep all clients out.
     fn yields_to(&self, from: SocketAddr, now: Instant) -> bool {
         now >= self.yields_from
             && matches!(&self.session, Some(Session::Batch(batches)) if !batches.is_acknowledged())
             && (self.validator.is_trusted(from) || !self.validator.is_silent(from, now))
     }
 
-    /// STOP, ACK or LEAVE of the present client.
+    /// Handles STOP, ACK or LEAVE of the current client.
     fn session_message(&mut self, message: ToServer, now: Instant) {
         let (session, mut context) = self.parts(now);
         match (message, session) {
@@ -291,9 +291,9 @@ impl Dispatcher {
         }
     }
 
-    /// A socket for this client; `None` if the system cannot make one.
+    /// Returns a socket for this client; `None` if the system cannot create one.
     fn open(&mut self, client: SocketAddr) -> Option<Outbox> {
-        // If it is another client's, this closes it, which frees the port for one more socket.
+        // Another client's socket is closed here, which frees the port for one more.
         if let Some(mut parked) = self.parked.take().filter(|parked| parked.client() == client) {
             parked.begin();
             return Some(parked);
@@ -314,7 +314,7 @@ impl Dispatcher {
         self.session = Some(Session::Legacy(Box::new(legacy)));
     }
 
-    /// `first`: this client was told in the legacy layout that the trace begins.
+    /// `first`: this client was notified in the legacy layout that the trace begins.
     fn open_batches(&mut self, outbox: Outbox, accept: Accept, legacy: u64, first: bool, now: Instant) {
         let session = self.validator.draw();
         let first = !std::mem::replace(&mut self.read, true) || first;
@@ -327,22 +327,22 @@ impl Dispatcher {
         self.session = Some(Session::Batch(Box::new(batches)));
     }
 
-    /// Notes that a client is served, and whether its rate is limited.
+    /// Records that a client is served, and whether its rate is limited.
     fn serving(&self, is_limited: bool) {
         self.queue.lock().serving = if is_limited { Serving::Limited } else { Serving::Unlimited };
     }
 
-    /// Whether this trace can be sent in batches.
+    /// Returns whether this trace can be sent in batches.
     fn offers(&self) -> bool {
         self.options.batch && self.queue.lock().layout.as_ref().is_some_and(|layout| layout.sizes.is_some())
     }
 
-    /// Sends a datagram outside of a session, which may be lost.
+    /// Sends a datagram outside of a session. It may be lost.
     fn answer(&self, datagram: &[u8], to: SocketAddr) {
         let _ = self.listener.get().and_then(|listener| listener.send_to(datagram, to));
     }
 
-    /// The number of a message outside of a session.
+    /// Takes the number of a message outside of a session.
     fn number(&mut self, bytes: usize) -> u32 {
         self.counters.sent(bytes);
         let seq = self.seq;

@@ -1,4 +1,4 @@
-//! Single events for the legacy layout: the events of several packets, merged by time.
+//! Single events for the legacy layout: merges the events of several packets by time.
 
 use super::losses::LossReason;
 use super::options::LegacyContent;
@@ -9,21 +9,21 @@ use std::ops::Range;
 use tracepoint_reader::{Metadata, PacketDecoder, text};
 use tracepoint_ring::channel::{HEADER_SIZE, PacketHeader};
 
-/// The bytes of messages that are prepared in advance. Events of different threads are ordered within this window.
+/// Number of bytes of messages prepared in advance. Events of different threads are ordered within this window.
 const AHEAD: usize = 4 << 20;
-/// The memory of an event besides its bytes.
+/// Memory of an event in addition to its bytes.
 const EVENT_COST: usize = size_of::<(u64, Range<usize>)>();
-/// The offset of an ingested message in its record: behind the header word and the length.
+/// Offset of an ingested message in its record: after the header word and the length.
 const MESSAGE_OFFSET: usize = 12;
 
 /// Merges the events of the packets that are being sent.
 #[derive(Debug, Default)]
 pub(super) struct EventMerge {
-    /// By their order of arrival.
+    /// By order of arrival.
     loaded: BTreeMap<u64, Loaded>,
-    /// How many packets have arrived.
+    /// Number of packets that have arrived.
     came: u64,
-    /// The time of the next event of each packet, and its order of arrival.
+    /// The time of each packet's next event, and its order of arrival.
     heap: BinaryHeap<Reverse<(u64, u64)>>,
     bytes: usize,
 }
@@ -37,7 +37,7 @@ struct Loaded {
 }
 
 impl EventMerge {
-    /// Prepares the next event, if there is one: its time in ns, and its content.
+    /// Prepares the next event, if there is one. Returns its time in ns, and its content.
     pub(super) fn peek(&mut self, queue: &PacketQueue, content: LegacyContent) -> Option<(u64, &[u8])> {
         while self.bytes < AHEAD {
             let Some(held) = queue.take() else { break };
@@ -82,7 +82,7 @@ impl EventMerge {
         }
     }
 
-    /// Puts the packets with the remaining events back into the queue.
+    /// Returns the packets with the remaining events to the queue.
     pub(super) fn requeue(&mut self, queue: &PacketQueue) {
         queue.put_back(std::mem::take(self).loaded.into_values().map(|loaded| loaded.held));
     }
@@ -180,7 +180,7 @@ mod tests {
         queue
     }
 
-    /// A packet with events at these times.
+    /// Returns a packet with events at these times.
     fn packet(instance: u64, times: &[u64]) -> QueuedPacket {
         let records: Vec<u8> = times.iter().flat_map(|time| (time << 16).to_le_bytes()).collect();
         let (begin, end) = (times[0], times[times.len() - 1]);

@@ -1,6 +1,6 @@
 //! Ingests messages from a file, a FIFO or a Unix datagram socket.
 //!
-//! Each message becomes an event `outside:message` in a channel of its own, and is sent as other events are.
+//! Each message becomes an event `outside:message` in a separate channel, and is sent like other events.
 
 use crate::ctf::MetadataText;
 use crate::description::{ChannelDescription, EventDescription};
@@ -18,16 +18,16 @@ use tracepoint_ring::channel::{HEADER_SIZE, PacketHeader, Policy, StreamId, Stre
 use tracepoint_ring::field::{Base, ByteOrder, FieldDescriptor, FieldType, IntegerType};
 use tracepoint_wire::udp::{INGEST_CHANNEL, INGEST_EVENT};
 
-/// The time on a trace's clock, in nanoseconds.
+/// Returns the time of a trace's clock, in nanoseconds.
 pub type TraceClock = Box<dyn Fn() -> u64 + Send>;
 
-/// The longest message, in bytes. Longer ones are counted as lost.
+/// Maximum length of a message in bytes. Longer ones are counted as lost.
 pub const MAX_MESSAGE: usize = 60_000;
-/// The bytes of messages that are read in one round.
+/// Number of message bytes read per round.
 const AT_ONCE: usize = 64 << 10;
-/// The number of reads in one round, including messages that are too long.
+/// Number of reads per round, including messages that are too long.
 const READS: usize = 256;
-/// The largest packet: the bytes of a round, and as many empty lines, each with its header word and length.
+/// Maximum packet size: the bytes of a round, and as many empty lines, each with its header word and length.
 const LARGEST_PACKET: usize = HEADER_SIZE + AT_ONCE + AT_ONCE * 12;
 
 const BYTE: FieldType =
@@ -35,7 +35,7 @@ const BYTE: FieldType =
 static FIELDS: [FieldDescriptor; 1] =
     [FieldDescriptor { name: "data", ty: FieldType::Sequence { element: &BYTE }, doc: "The message, as it came." }];
 
-/// The descriptions of the channel with this stream class, and of its event.
+/// Returns the descriptions of the channel with this stream class, and of its event.
 pub(super) fn descriptions(class: u32) -> (ChannelDescription, EventDescription) {
     let channel = ChannelDescription {
         class,
@@ -56,7 +56,7 @@ pub(super) fn descriptions(class: u32) -> (ChannelDescription, EventDescription)
     (channel, event)
 }
 
-/// The same as metadata, to append to that of a trace whose clock has this name.
+/// Returns these descriptions as metadata, to append to that of a trace whose clock has this name.
 pub(super) fn metadata(class: u32, clock: &str) -> String {
     let (channel, event) = descriptions(class);
     MetadataText::channel(&channel, clock) + MetadataText::events(&[event]).as_str()
@@ -69,9 +69,9 @@ pub(super) struct Ingest {
     created: Option<CreatedSocket>,
     uuid: [u8; 16],
     stream: StreamId,
-    /// The part of a line that was read from a FIFO before its end.
+    /// The beginning of a line that was read from a FIFO without its end.
     line: Vec<u8>,
-    /// Whether that line is too long already.
+    /// True if that line is too long already.
     overlong: bool,
     buffer: Vec<u8>,
     events: u64,
@@ -80,7 +80,7 @@ pub(super) struct Ingest {
     reported: u64,
 }
 
-/// The socket that was created, and is removed at the end.
+/// The socket that was created, to be removed at the end.
 #[derive(Debug)]
 struct CreatedSocket {
     path: PathBuf,
@@ -90,7 +90,7 @@ struct CreatedSocket {
 
 #[derive(Debug)]
 enum Input {
-    /// A regular file; whether it was read to its end.
+    /// A regular file, and whether it was read to its end.
     File(Kept<File>, bool),
     Fifo(Kept<File>),
     Socket(Kept<UnixDatagram>),
@@ -102,9 +102,9 @@ pub(super) struct Messages {
     pub(super) stream: StreamId,
     pub(super) packet: Vec<u8>,
     pub(super) events: u64,
-    /// How many messages were too long so far.
+    /// Number of messages so far that were too long.
     pub(super) overlong: u64,
-    /// Whether they are never dropped for others.
+    /// True if they are never dropped in favour of others.
     pub(super) kept: bool,
 }
 
@@ -148,17 +148,17 @@ impl Ingest {
         })
     }
 
-    /// Whether its messages wait in a file as long as it takes.
+    /// Returns whether its messages can wait in a file.
     pub(super) const fn can_wait(&self) -> bool {
         matches!(self.input, Input::File(..))
     }
 
-    /// Whether there will be no further messages.
+    /// Returns whether no more messages will arrive.
     pub(super) const fn has_ended(&self) -> bool {
         matches!(self.input, Input::File(_, true))
     }
 
-    /// What becomes readable with a message, to be polled at once; `None` if the program has closed it.
+    /// Returns the source that becomes readable with a message, for polling at once; `None` if the program has closed it.
     pub(super) fn source(&self) -> Option<BorrowedFd<'_>> {
         match &self.input {
             Input::File(file, _) | Input::Fifo(file) => file.get().ok().map(AsFd::as_fd),
@@ -272,7 +272,7 @@ fn file_at(path: &Path) -> Option<(u64, u64)> {
 
 impl Input {
     fn fifo(path: &Path) -> io::Result<Self> {
-        // Open for writing, too, so that the FIFO does not end when its last writer closes it.
+        // Also open for writing, so that the FIFO does not end when its last writer closes it.
         let file = rustix::fs::open(path, OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())?;
         if FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) != FileType::Fifo {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -288,7 +288,7 @@ impl Input {
 
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
-            // After an error nothing else can be read.
+            // After an error nothing more can be read.
             Self::File(file, _) => Ok(file.get().and_then(|mut file| file.read(buffer)).unwrap_or(0)),
             Self::Fifo(file) => file.get()?.read(buffer),
             Self::Socket(socket) => socket.get()?.recv(buffer),

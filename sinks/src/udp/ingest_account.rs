@@ -1,4 +1,4 @@
-//! The entry of the channel of ingested messages, in the account that clients get.
+//! The entry of the channel of ingested messages, in the account for clients.
 
 use crate::account::{Account, ChannelAccount, EventAccount, StreamAccount};
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use tracepoint_ring::channel::StreamId;
 use tracepoint_wire::udp::Losses;
 
-/// Why events were lost.
+/// The reason why events were lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum LossReason {
     /// The queue was full.
@@ -18,7 +18,7 @@ pub(super) enum LossReason {
 }
 
 impl LossReason {
-    /// The name in the account.
+    /// Returns the name in the account.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Limit => "udp_limit",
@@ -41,12 +41,12 @@ impl LostEvents {
         }
     }
 
-    /// What was lost of a stream, by reason.
+    /// Returns the losses of a stream, by reason.
     pub(super) fn of(&self, stream: StreamId) -> BTreeMap<&'static str, u64> {
         self.0.iter().filter(|((of, _), _)| *of == stream).map(|((_, why), n)| (why.name(), *n)).collect()
     }
 
-    /// All losses, in the categories of the protocol.
+    /// Returns all losses, in the categories of the protocol.
     pub(super) fn by_category(&self) -> Losses {
         let mut losses = Losses::default();
         for ((_, reason), events) in &self.0 {

@@ -8,17 +8,17 @@ use std::time::Duration;
 use tracepoint_reader::secure_exec::secure;
 use tracepoint_wire::udp::{SERVER_PORT, SERVER_PORT_VARIABLE};
 
-/// The default limit of the bytes that wait for a client.
+/// Default limit on the bytes that wait for a client.
 pub const DEFAULT_LIMIT: usize = 64 << 20;
-/// The default rate, in bytes per second, to a client on this machine in the legacy layout.
+/// Default rate in bytes per second to a client on this machine in the legacy layout.
 pub const DEFAULT_LEGACY_RATE: u64 = 4 << 20;
-/// The default rate, in datagrams per second, in the legacy layout. The default buffer of a socket (208 KiB) takes 256 small datagrams, 166 of
-/// 200 to 400 bytes and 92 longer ones: those of 18 ms at least, so that a client that reads that often loses none.
+/// Default rate in datagrams per second in the legacy layout. The default buffer of a socket (208 KiB) holds 256 small datagrams, 166 of 200 to 400
+/// bytes and 92 longer ones: at least 18 ms of them, so that a client that reads that often loses none.
 pub const DEFAULT_LEGACY_PACE: u32 = 4000;
-/// The default rate, in bytes per second, to an allowed address of another machine in the legacy layout.
+/// Default rate in bytes per second to an allowed address of another machine in the legacy layout.
 pub const DEFAULT_ALLOWED_RATE: u64 = 1 << 20;
 
-/// Which events are dropped when the queue for the client is full.
+/// Determines which events are dropped when the queue for the client is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DropPolicy {
@@ -93,18 +93,18 @@ impl Default for UdpOptions {
 }
 
 impl<A: Into<SocketAddr>> From<A> for UdpOptions {
-    /// The default options, on this address.
+    /// Returns the default options, with this address.
     fn from(address: A) -> Self {
         Self { address: Some(address.into()), ..Self::default() }
     }
 }
 
-/// The port in the environment variable `TRACE_SERVER_PORT`, else 5556. A program that has gained rights when it was started (set-user-ID, set-group-ID,
-/// file capabilities) ignores the variable: its caller could name a port below 1024.
+/// Returns the port in the environment variable `TRACE_SERVER_PORT`, or 5556. A program that was started with elevated rights (set-user-ID,
+/// set-group-ID, file capabilities) ignores the variable: its caller could choose a port below 1024.
 ///
 /// # Errors
 ///
-/// If the variable has no port.
+/// If the variable does not contain a port.
 pub fn port_from_environment() -> Result<u16, SinkError> {
     let Some(set) = std::env::var_os(SERVER_PORT_VARIABLE).filter(|_| !secure()) else { return Ok(SERVER_PORT) };
     set.to_str().and_then(|port| port.trim().parse().ok()).ok_or_else(|| {
@@ -116,7 +116,7 @@ pub fn port_from_environment() -> Result<u16, SinkError> {
     })
 }
 
-/// Makes a setter of each line: its documentation, its name and parameter, and the field that it sets.
+/// Generates a setter from each item: its documentation, its name and parameter, and the field that it sets.
 macro_rules! setters {
     ($($(#[$doc:meta])* $name:ident($value:ident: $ty:ty) { $field:ident = $set:expr })*) => {
         impl UdpOptions {
@@ -131,55 +131,55 @@ macro_rules! setters {
 }
 
 setters! {
-    /// The address to listen on. Port 0 takes a free one. To serve other machines, listen on an address of this machine, or on all
+    /// Sets the address to listen on. Port 0 selects a free one. To serve other machines, listen on an address of this machine, or on all
     /// (`0.0.0.0`, `::`).
     address(address: SocketAddr) { address = Some(address) }
 
     /// Limits the bytes of events that wait for a client. More events are dropped and counted. The default is 64 MiB.
     limit(bytes: usize) { limit = bytes }
 
-    /// Which events are dropped when the limit is reached. The default is the oldest.
+    /// Sets which events are dropped when the limit is reached. The default is the oldest.
     drops(drops: DropPolicy) { drops = drops }
 
-    /// The content of messages in the legacy layout. The default is text.
+    /// Sets the content of messages in the legacy layout. The default is text.
     content(content: LegacyContent) { content = content }
 
-    /// Whether the batch layout is offered. The default is yes. Without the offer a session begins 100 ms sooner.
+    /// Sets whether the batch layout is offered. The default is yes. Without the offer a session begins 100 ms sooner.
     offer_batches(offer: bool) { batch = offer }
 
-    /// Limits the rate of sending, in bytes per second. By default it is not limited.
+    /// Limits the rate of sending, in bytes per second. Unlimited by default.
     rate(bytes_per_second: u64) { rate = Some(bytes_per_second) }
 
     /// Limits the rate in the legacy layout, in bytes per second: its clients cannot report that they are overrun. The default is 4 MiB/s.
     legacy_rate(bytes_per_second: u64) { legacy_rate = bytes_per_second }
 
-    /// Limits the rate in the legacy layout, in datagrams per second, each of which has one event. The default is 4,000/s.
+    /// Limits the rate in the legacy layout, in datagrams per second, each with one event. The default is 4,000/s.
     legacy_pace(datagrams_per_second: u32) { legacy_pace = datagrams_per_second }
 
-    /// Whether clients on this machine are served without address validation, and may use the legacy layout. The default is yes.
+    /// Sets whether clients on this machine are served without address validation, and may use the legacy layout. The default is yes.
     trust_loopback(trust: bool) { trusts_loopback = trust }
 
     /// Limits the rate to an allowed address in the legacy layout, in bytes per second. The default is 1 MiB/s.
     allowed_rate(bytes_per_second: u64) { allowed_rate = bytes_per_second }
 
-    /// Ends a session in the legacy layout when there was nothing to send for this time. Not done by default.
+    /// Ends a session in the legacy layout when there was nothing to send for this time. Off by default.
     idle(time: Duration) { idle = Some(time) }
 
-    /// Ends a session in the legacy layout after this time. Not done by default.
+    /// Ends a session in the legacy layout after this time. Off by default.
     max_session(time: Duration) { max_session = Some(time) }
 
-    /// Gives up a client of the batch layout that has sent nothing for this time. The default is 5 s.
+    /// Sets the time without a message after which a client of the batch layout is given up. The default is 5 s.
     client_timeout(time: Duration) { client_timeout = time }
 
-    /// How long the server continues to serve its client after the end of the trace. The rest is lost. The default is 10 s.
+    /// Sets how long the server continues to serve its client after the end of the trace. Unsent events are then lost. The default is 10 s.
     flush(time: Duration) { flush = time }
 
-    /// How long a server without a client waits for one after the end of the trace. By default it does not wait.
+    /// Sets how long a server without a client waits for one after the end of the trace. By default it does not wait.
     linger(time: Duration) { linger = time }
 }
 
 impl UdpOptions {
-    /// The address to listen on, by default with the port of the environment.
+    /// Returns the address to listen on, by default with the port from the environment.
     pub(super) fn listen_on(&self) -> Result<SocketAddr, SinkError> {
         match self.address {
             Some(address) => Ok(address),
@@ -187,17 +187,17 @@ impl UdpOptions {
         }
     }
 
-    /// Allows the legacy layout to an address of another machine, without address validation. An attacker who can forge this address can
-    /// cause the trace to be sent there, at `allowed_rate`.
+    /// Allows the legacy layout to an address of another machine, without address validation. An attacker who can forge this address can cause the
+    /// trace to be sent there, at `allowed_rate`.
     #[must_use]
     pub fn allow(mut self, address: IpAddr) -> Self {
         self.allowed.push(address.to_canonical());
         self
     }
 
-    /// Ingests events from a file or a FIFO (one per line), or from a Unix datagram socket (one per datagram), of any bytes. If nothing
-    /// exists at `path`, the socket is created. Events of a file wait for space below the limit, and are not dropped;
-    /// [`UdpServer::has_read_events`](super::UdpServer::has_read_events) tells its end.
+    /// Ingests events from a file or a FIFO (one per line), or from a Unix datagram socket (one per datagram); they may contain any bytes. If nothing
+    /// exists at `path`, the socket is created. Events of a file wait for space below the limit and are not dropped;
+    /// [`UdpServer::has_read_events`](super::UdpServer::has_read_events) reports its end.
     #[must_use]
     pub fn events_from(mut self, path: impl Into<PathBuf>) -> Self {
         self.events_from = Some(path.into());

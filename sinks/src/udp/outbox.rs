@@ -1,4 +1,4 @@
-//! Sends datagrams to a client, many in one system call.
+//! Sends datagrams to a client, many with one system call.
 
 use fileguard::Kept;
 use rustix::net::{
@@ -8,14 +8,14 @@ use rustix::net::{
 use std::io::{self, IoSlice};
 use std::net::{SocketAddr, UdpSocket};
 
-/// The number of datagrams in one call.
+/// Number of datagrams per call.
 pub const DATAGRAMS_PER_CALL: usize = 64;
-/// The size of the socket's send buffer that is requested.
+/// Requested size of the socket's send buffer.
 const SEND_BUFFER: usize = 4 << 20;
 
-/// A socket that is connected to a client, and the datagrams to send.
+/// A socket connected to a client, and the datagrams to send.
 ///
-/// It has the port of the server. For datagrams and ICMP errors from this client, the kernel prefers it to the socket that listens.
+/// It is bound to the server's port. For datagrams and ICMP errors from this client, the kernel prefers it to the listening socket.
 #[derive(Debug)]
 pub(super) struct Outbox {
     socket: Kept<UdpSocket>,
@@ -30,19 +30,19 @@ pub(super) struct Outbox {
 pub(super) enum Flushed {
     /// All are sent.
     All,
-    /// The socket takes no more at the moment.
+    /// The socket accepts no more at present.
     Blocked,
-    /// The client's port is closed, by an ICMP error, or the socket, by the program. One datagram is lost, and others may wait.
+    /// The client's port is closed, as reported by ICMP, or the program has closed the socket. One datagram is lost, and others may wait.
     Gone,
 }
 
 impl Outbox {
-    /// Opens a socket for `client`, beside the one that listens.
+    /// Opens a socket for `client`, in addition to the listening one.
     pub(super) fn open(listener: &UdpSocket, client: SocketAddr) -> io::Result<Self> {
         let family = if client.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
         sockopt::set_socket_reuseaddr(&socket, true)?;
-        // Two sockets share a port if both have SO_REUSEADDR during the bind. At other times the port is taken.
+        // Two sockets share a port if both have SO_REUSEADDR during the bind. At other times, the port is in use.
         sockopt::set_socket_reuseaddr(listener, true)?;
         let bound = bind(&socket, &listener.local_addr()?);
         sockopt::set_socket_reuseaddr(listener, false)?;
@@ -55,7 +55,7 @@ impl Outbox {
         Ok(Self { socket: Kept::new(socket.into())?, client, buffers, filled: 0, sent: 0 })
     }
 
-    /// Discards unsent datagrams, and a pending error.
+    /// Discards unsent datagrams and a pending error.
     pub(super) fn begin(&mut self) {
         let _ = self.socket.get().map(UdpSocket::take_error);
         self.filled = 0;
@@ -66,26 +66,26 @@ impl Outbox {
         self.client
     }
 
-    /// Its socket, to be used at once; `None` if the program has closed it.
+    /// Returns the socket, for use at once; `None` if the program has closed it.
     pub(super) fn socket(&self) -> Option<&UdpSocket> {
         self.socket.get().ok()
     }
 
-    /// An empty buffer for a datagram; `None` if all are used until the next flush.
+    /// Returns an empty buffer for a datagram; `None` if all are used until the next flush.
     pub(super) fn room(&mut self) -> Option<&mut Vec<u8>> {
         let buffer = self.buffers.get_mut(self.filled)?;
         buffer.clear();
         Some(buffer)
     }
 
-    /// Queues the buffer as a datagram: its size.
+    /// Queues the buffer as a datagram. Returns its size.
     pub(super) fn add(&mut self) -> usize {
         let size = self.buffers.get(self.filled).map_or(0, Vec::len);
         self.filled = self.buffers.len().min(self.filled + 1);
         size
     }
 
-    /// Whether no datagram waits to be sent.
+    /// Returns whether no datagram waits to be sent.
     pub(super) const fn is_empty(&self) -> bool {
         self.filled == 0
     }
@@ -105,7 +105,7 @@ impl Outbox {
                     self.sent += 1;
                     return Flushed::Gone;
                 }
-                // The datagram is lost, as it might be on its way: too long for the network, no route, no memory.
+                // The datagram is lost, as it might be in transit: too long for the network, no route, no memory.
                 Err(_) => self.sent += 1,
             }
         }
@@ -115,7 +115,7 @@ impl Outbox {
     }
 }
 
-/// Sends datagrams by one call: how many the kernel took.
+/// Sends datagrams with one call. Returns how many the kernel accepted.
 fn send(socket: &UdpSocket, datagrams: &[Vec<u8>]) -> rustix::io::Result<usize> {
     let slices: Vec<_> = datagrams.iter().map(|datagram| [IoSlice::new(datagram)]).collect();
     let mut controls: Vec<_> = datagrams.iter().map(|_| SendAncillaryBuffer::default()).collect();

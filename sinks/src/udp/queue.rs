@@ -1,6 +1,6 @@
-//! The queue of packets that wait for a client, of bounded size, and the metadata of the trace.
+//! The bounded queue of packets that wait for a client, and the trace's metadata.
 //!
-//! The step before are the threads that push packets, which never wait for the network; the step after is the server's thread.
+//! The producers are the threads that push packets, which never wait for the network; the consumer is the server's thread.
 
 use super::ingest::Messages;
 use super::losses::{LossReason, LostEvents};
@@ -19,20 +19,20 @@ use tracepoint_wire::udp::Losses;
 pub(super) struct QueuedPacket {
     pub(super) stream: StreamId,
     pub(super) bytes: Vec<u8>,
-    /// How many events it holds.
+    /// Number of events in it.
     pub(super) events: u64,
-    /// How many of them were sent or lost already.
+    /// Number of events that were already sent or lost.
     pub(super) done: u64,
-    /// The length of the metadata that is needed to decode it.
+    /// Length of the metadata that is needed to decode it.
     pub(super) needs: u32,
-    /// Whether its events are ingested messages, whose bytes are their text.
+    /// True if its events are ingested messages, whose bytes are their text.
     pub(super) is_message: bool,
-    /// Whether the pusher has waited for space: such a packet is never dropped.
+    /// True if the producer has waited for space: such a packet is never dropped.
     pub(super) kept: bool,
 }
 
 impl QueuedPacket {
-    /// Its memory, in bytes.
+    /// Returns its memory in bytes.
     fn cost(&self) -> usize {
         self.bytes.len() + size_of::<Self>()
     }
@@ -42,7 +42,7 @@ impl QueuedPacket {
     }
 }
 
-/// The layout of the records, by the metadata.
+/// The layout of the records, from the metadata.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) metadata: Metadata,
@@ -50,7 +50,7 @@ pub(super) struct Layout {
     pub(super) sizes: Option<RecordSizes>,
 }
 
-/// Whether a client is being served.
+/// State of the service to a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Serving {
     #[default]
@@ -70,30 +70,30 @@ pub(super) struct State {
     pub(super) layout: Option<Arc<Layout>>,
     /// The account; `None` before the trace has ended, or if it has none.
     pub(super) account: Option<Vec<u8>>,
-    /// The trace has ended: nothing more is pushed.
+    /// Set once the trace has ended: nothing more is pushed.
     pub(super) ended: bool,
-    /// No packet of a pusher that waits is taken any more.
+    /// Set once packets of waiting producers are no longer accepted.
     pub(super) closed: bool,
-    /// The thread shall end at once.
+    /// Set to make the thread end at once.
     pub(super) quit: bool,
     pub(super) serving: Serving,
-    /// How many events were pushed.
+    /// Number of events pushed.
     pub(super) given: u64,
     pub(super) ingested: Ingested,
     pub(super) lost: LostEvents,
 }
 
-/// What was ingested so far.
+/// Counts of ingested messages.
 #[derive(Debug, Default)]
 pub(super) struct Ingested {
     pub(super) messages: u64,
     /// Messages that were too long.
     pub(super) overlong: u64,
-    /// The file that they come from was read to its end.
+    /// Set once the file that they come from was read to its end.
     pub(super) ended: bool,
 }
 
-/// The queue, which the pushing threads and the server's thread share.
+/// The queue, shared by the producers and the server's thread.
 #[derive(Debug)]
 pub(super) struct PacketQueue {
     state: Mutex<State>,
@@ -133,7 +133,7 @@ impl PacketQueue {
     fn add(&self, state: &mut State, held: QueuedPacket) {
         Self::insert(state, held);
         while state.bytes > self.limit {
-            // A packet without events is small, and counts the losses of its stream: it is dropped last.
+            // A packet without events is small, and has the loss counts of its stream, so it is dropped last.
             let full = |held: &QueuedPacket| !held.kept && held.left() > 0;
             let place = match self.drops {
                 DropPolicy::Oldest => state.queue.iter().position(full),
@@ -153,8 +153,8 @@ impl PacketQueue {
         state.queue.push_back(held);
     }
 
-    /// Waits until there is space for a packet, and adds it; it is never dropped for later ones. `false` if no more packets are taken: the
-    /// packet is lost.
+    /// Waits until there is space for a packet, and adds it; it is never dropped in favour of later ones. Returns `false` if no more packets are
+    /// accepted: the packet is then lost.
     pub(super) fn push_blocking(&self, held: QueuedPacket) -> bool {
         let mut state = self.lock();
         while state.takes_more() && state.bytes > 0 && state.bytes + held.cost() > self.limit {
@@ -172,7 +172,7 @@ impl PacketQueue {
         goes_on
     }
 
-    /// From now on, packets whose pushers wait are lost.
+    /// Rejects packets of waiting producers from now on; they are lost.
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.room.notify_all();
@@ -183,14 +183,14 @@ impl PacketQueue {
         self.lock().queue.pop_front()
     }
 
-    /// Releases a packet that was taken and has been sent or lost.
+    /// Releases a dequeued packet that has been sent or lost.
     pub(super) fn finished(&self, held: &QueuedPacket) {
         let mut state = self.lock();
         state.bytes = state.bytes.saturating_sub(held.cost());
         self.room.notify_all();
     }
 
-    /// Puts packets that were taken back to the front, in this order.
+    /// Returns dequeued packets to the front, in this order.
     pub(super) fn put_back(&self, packets: impl DoubleEndedIterator<Item = QueuedPacket>) {
         let mut state = self.lock();
         for held in packets.rev() {
@@ -224,12 +224,12 @@ impl PacketQueue {
         self.add(&mut state, QueuedPacket { stream, bytes, events, done: 0, needs, is_message: true, kept });
     }
 
-    /// Whether a packet may be added that is not dropped for others.
+    /// Returns whether a packet that is never dropped may be added.
     pub(super) fn has_space(&self) -> bool {
         self.lock().bytes < self.limit
     }
 
-    /// The trace has ended. `account` is called once nothing more can be added.
+    /// Ends the trace. `account` is called once nothing more can be added.
     pub(super) fn end(&self, account: impl FnOnce(&State) -> Option<Vec<u8>>) {
         let mut state = self.lock();
         state.account = account(&state);
@@ -247,7 +247,7 @@ impl PacketQueue {
         self.wake();
     }
 
-    /// What was lost of a stream, by reason.
+    /// Returns the losses of a stream, by reason.
     pub(super) fn lost_of(&self, stream: StreamId) -> BTreeMap<&'static str, u64> {
         self.lock().lost.of(stream)
     }
@@ -258,14 +258,14 @@ impl State {
         !self.quit && !self.ended && !self.closed
     }
 
-    /// All losses, in the categories of the protocol. Messages that were too long are in no stream.
+    /// Returns all losses, in the categories of the protocol. Messages that were too long belong to no stream.
     pub(super) fn losses(&self) -> Losses {
         let mut losses = self.lost.by_category();
         losses.too_large += self.ingested.overlong;
         losses
     }
 
-    /// Packets in the queue.
+    /// Returns the number of packets in the queue.
     pub(super) fn queued(&self) -> usize {
         self.queue.len()
     }

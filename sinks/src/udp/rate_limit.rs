@@ -1,12 +1,12 @@
-//! Limits the rate of sending by token buckets: one of bytes, one of datagrams.
+//! Limits the rate of sending with token buckets: one for bytes, one for datagrams.
 //!
-//! The buffer of a client's socket is charged more for a datagram than its bytes, so that many small ones fill it soonest.
+//! A socket buffer is charged more for a datagram than its bytes, so many small datagrams fill a client's buffer soonest.
 
 use std::time::{Duration, Instant};
 
-/// A bucket holds this fraction of the tokens of a second: a burst must fit into the client's socket buffer.
+/// A bucket holds this fraction of a second's tokens: a burst must fit into the client's socket buffer.
 const BURSTS_PER_SECOND: u64 = 200;
-/// The shortest wait: a timer of the system is not much more exact.
+/// Minimum wait, because system timers are not much more precise.
 const LEAST_WAIT: Duration = Duration::from_millis(1);
 
 /// The limits of a session.
@@ -17,7 +17,7 @@ pub(super) struct RateLimit {
 }
 
 impl RateLimit {
-    /// Limits the bytes and the datagrams of a second, each if it has a rate.
+    /// Limits the bytes and the datagrams per second, each if it has a rate.
     pub(super) fn new(bytes: Option<u64>, datagrams: Option<u32>, now: Instant) -> Self {
         Self { bytes: Bucket::new(bytes, now), datagrams: Bucket::new(datagrams.map(u64::from), now) }
     }
@@ -26,20 +26,20 @@ impl RateLimit {
         self.bytes.rate.is_some() || self.datagrams.rate.is_some()
     }
 
-    /// Whether a datagram may be sent now.
+    /// Returns whether a datagram may be sent now.
     pub(super) fn may_send(&mut self, now: Instant) -> bool {
         self.bytes.fill(now);
         self.datagrams.fill(now);
         self.wait().is_zero()
     }
 
-    /// Takes a datagram of so many bytes, which is sent.
+    /// Charges a datagram of this many bytes, which is sent.
     pub(super) fn spend(&mut self, bytes: usize) {
         self.bytes.spend(bytes);
         self.datagrams.spend(1);
     }
 
-    /// The time until the next datagram may be sent.
+    /// Returns the time until the next datagram may be sent.
     pub(super) fn wait(&self) -> Duration {
         let wait = self.bytes.wait().max(self.datagrams.wait());
         if wait.is_zero() { wait } else { wait.max(LEAST_WAIT) }
@@ -50,7 +50,7 @@ impl RateLimit {
 #[derive(Clone, Debug)]
 struct Bucket {
     rate: Option<u64>,
-    /// May become negative by one datagram, so that rates below the size of a datagram work, too.
+    /// May become negative by one datagram, so that rates below the size of a datagram also work.
     tokens: i128,
     filled: Instant,
 }
@@ -60,7 +60,7 @@ impl Bucket {
         Self { rate: rate.map(|rate| rate.max(1)), tokens: 0, filled: now }
     }
 
-    /// Adds what was earned since the last call.
+    /// Adds the tokens earned since the last call.
     fn fill(&mut self, now: Instant) {
         let Some(rate) = self.rate else { return };
         let passed = now.saturating_duration_since(self.filled);
@@ -78,7 +78,7 @@ impl Bucket {
         }
     }
 
-    /// The time until there is a token.
+    /// Returns the time until there is a token.
     fn wait(&self) -> Duration {
         let Some(rate) = self.rate.filter(|_| self.tokens <= 0) else { return Duration::ZERO };
         let missing = u64::try_from(1 - self.tokens).unwrap_or(0);
@@ -127,7 +127,7 @@ mod tests {
         assert!(!rate_limit.may_send(begin + Duration::from_secs(3600)));
     }
 
-    /// What Linux 6.18 charges to a socket for a datagram over loopback, by counting how many a buffer takes.
+    /// Charge of Linux 6.18 for a datagram over loopback, found by counting how many a socket buffer holds.
     fn charge(payload: usize) -> usize {
         match payload {
             0..=150 => 832,
@@ -136,8 +136,8 @@ mod tests {
         }
     }
 
-    /// A client whose socket has the default buffer reads a million events of the default session. It is kept from reading for 18 ms again
-    /// and again. Returns how many datagrams its socket had no space for.
+    /// A client whose socket has the default buffer reads a million events of the default session, and is repeatedly kept from reading for 18 ms.
+    /// Returns the number of datagrams for which its socket had no space.
     fn dropped(payload: usize, bytes: u64, datagrams: Option<u32>) -> u32 {
         const BUFFER: usize = 212_992;
         const EVENTS: u32 = 1_000_000;
@@ -153,7 +153,7 @@ mod tests {
             while sent < EVENTS && rate_limit.may_send(now) {
                 rate_limit.spend(payload);
                 sent += 1;
-                // The kernel drops what comes when the buffer is full; the datagram that fills it is taken.
+                // The kernel drops datagrams when the buffer is full; the datagram that fills it is accepted.
                 if charged > BUFFER {
                     dropped += 1;
                 } else {
@@ -175,7 +175,7 @@ mod tests {
         for payload in [67, 100, 200, 400, 700, 1000, 1500] {
             assert_eq!(dropped(payload, DEFAULT_LEGACY_RATE, Some(DEFAULT_LEGACY_PACE)), 0, "of {payload} bytes");
         }
-        // Without the limit of datagrams it loses some.
+        // Without the limit on datagrams, it loses some.
         assert!(dropped(100, DEFAULT_LEGACY_RATE, None) > 10_000);
     }
 }

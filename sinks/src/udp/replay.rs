@@ -45,8 +45,8 @@ struct Description {
 }
 
 impl Replay {
-    /// Opens the trace at `path`: a directory with one CTF trace in it or below it, or a dt file. The streams of a dt file lack what was
-    /// overwritten. An account that is not complete, as of a killed session, is not served.
+    /// Opens the trace at `path`: a directory with one CTF trace in it or below it, or a dt file. The streams of a dt file lack overwritten packets.
+    /// An account that is not complete, as after a killed session, is not served.
     ///
     /// # Errors
     ///
@@ -74,7 +74,8 @@ impl Replay {
         Ok(Self { description: Description::of(metadata), text, recorded: Recorded::Files(files), account })
     }
 
-    /// A trace without events, for those of [`UdpOptions::events_from`](super::UdpOptions::events_from) alone. Their times count from 1970.
+    /// Creates a trace without events, to serve only those of [`UdpOptions::events_from`](super::UdpOptions::events_from). Their times count from
+    /// 1970.
     ///
     /// # Errors
     ///
@@ -100,12 +101,12 @@ impl Replay {
         Ok(Self { description, text, recorded: Recorded::Dt(trace), account })
     }
 
-    /// Whether it can be sent in batches, as traces of `tracepoint` can. Others are sent in the legacy layout.
+    /// Returns whether it can be sent in batches, as traces of `tracepoint` can. Others are sent in the legacy layout.
     pub const fn has_batches(&self) -> bool {
         self.description.sizes.is_some()
     }
 
-    /// Whether the metadata, which was read from `file`, is not what was written. It is served as it is.
+    /// Returns the damage if the metadata, read from `file`, differs from what was written. It is served unchanged.
     pub fn metadata_damage(&self, file: &Path) -> Option<Damage> {
         Damage::of_metadata(file, &self.description.metadata)
     }
@@ -124,9 +125,8 @@ impl Replay {
         }))
     }
 
-    /// Pushes all packets to `server`, by the times at which they begin, as fast as it takes them. Reports damage to `damaged`. Returns
-    /// `false` if the server has ended meanwhile, or took no more packets: the rest is read all the same, and counted as lost, unless
-    /// [`UdpServer::quit`] was called.
+    /// Pushes all packets to `server`, sorted by begin time, as fast as it accepts them. Reports damage to `damaged`. Returns `false` if the server
+    /// has ended in the meantime or accepted no more packets: the rest is then read and counted as lost, unless [`UdpServer::quit`] was called.
     pub fn run(&self, server: &UdpServer, mut damaged: impl FnMut(Damage)) -> bool {
         let mut all = true;
         let mut push = |packet| {
@@ -140,8 +140,8 @@ impl Replay {
         all
     }
 
-    /// The account of the trace, if it has one, with the losses of this server so far. Losses of an earlier server get another name, so
-    /// that they are not taken for losses of this one.
+    /// Returns the trace's account, if it has one, with the losses of this server so far. Losses of an earlier server get another name, to
+    /// distinguish them.
     pub fn account_of(&self, server: &UdpServer) -> Option<Account> {
         let mut account = self.account.clone()?;
         for channel in &mut account.channels {
@@ -167,7 +167,7 @@ impl Description {
         Self { sizes: RecordSizes::of(metadata), metadata: metadata.clone() }
     }
 
-    /// Makes a packet for the server. If it can be sent in batches, its padding was removed.
+    /// Creates a packet for the server. If it can be sent in batches, its padding was removed.
     fn packet(&self, class: u64, instance: Option<u64>, mut bytes: Vec<u8>) -> Result<Packet, String> {
         let class = u32::try_from(class).map_err(|_| "its stream class has an id of more than 32 bits".to_owned())?;
         let events = match &self.sizes {

@@ -1,4 +1,4 @@
-//! The server, for the code that owns it.
+//! The server's interface for the code that owns it.
 
 use super::dispatcher::Dispatcher;
 use super::ingest::{Ingest, TraceClock, metadata as ingest_metadata};
@@ -22,22 +22,21 @@ use tracepoint_reader::Metadata;
 use tracepoint_reader::internal::RecordSizes;
 use tracepoint_ring::channel::StreamId;
 
-/// The name of its thread, as `top -H` shows it.
+/// The name of its thread, as shown by `top -H`.
 const NAME: &str = "tracepoint-udp";
 
 /// A packet for a server.
 #[derive(Debug)]
 pub struct Packet {
-    /// The stream that it belongs to.
+    /// The stream of the packet.
     pub stream: StreamId,
     /// A CTF packet.
     pub bytes: Vec<u8>,
-    /// How many events it holds.
+    /// Number of events in it.
     pub events: u64,
 }
 
-/// A UDP trace server: it has a socket and a thread, and sends packets to one client at a time. `docs/format-udp.md` has the
-/// protocol.
+/// A UDP trace server: it has a socket and a thread, and sends packets to one client at a time. The protocol is described in `docs/format-udp.md`.
 ///
 /// [`UdpServer::push`] never waits for a client. Dropping the server ends it at once, and queued packets are lost.
 pub struct UdpServer {
@@ -63,7 +62,7 @@ impl UdpServer {
     ///
     /// # Errors
     ///
-    /// If the address is not one of this machine, or the port is taken; without an address, if `TRACE_SERVER_PORT` has no port.
+    /// If the address is not one of this machine, or the port is in use; without an address, if `TRACE_SERVER_PORT` does not contain a port.
     pub fn bind(options: UdpOptions) -> Result<Self, SinkError> {
         let requested = options.listen_on()?;
         let listen = || -> io::Result<_> {
@@ -89,7 +88,7 @@ impl UdpServer {
         })
     }
 
-    /// The address that it listens on.
+    /// Returns the address that it listens on.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
@@ -98,12 +97,12 @@ impl UdpServer {
     ///
     /// # Errors
     ///
-    /// If the text so far and this are not valid metadata.
+    /// If the complete text is not valid metadata.
     pub fn describe(&self, text: &str) -> Result<(), SinkError> {
         self.describe_bytes(text.as_bytes())
     }
 
-    /// The same for text that need not be UTF-8, as other tracers may write it.
+    /// Like [`describe`](Self::describe), for text that need not be UTF-8, as other tracers may write it.
     pub(super) fn describe_bytes(&self, text: &[u8]) -> Result<(), SinkError> {
         let mut state = self.queue.lock();
         let whole = [&state.metadata[..], text].concat();
@@ -117,13 +116,13 @@ impl UdpServer {
         Ok(())
     }
 
-    /// Begins to answer clients. The first part of the metadata was described before. `clock` gives the times of ingested messages, whose
-    /// channel is added to the metadata.
+    /// Starts to answer clients. The first part of the metadata must have been described before. `clock` provides the times of ingested messages,
+    /// whose channel is added to the metadata.
     ///
     /// # Errors
     ///
-    /// If messages cannot be ingested from the path in the options, or not be added to this trace; if no thread can be started; if it was
-    /// started already.
+    /// If messages cannot be ingested from the path in the options, or cannot be added to this trace; if no thread can be started; if it was already
+    /// started.
     pub fn start(&mut self, clock: TraceClock) -> Result<(), SinkError> {
         let failed = |error| SinkError::new("start the UDP trace server", error);
         let Some((listener, options)) = self.listener.take() else {
@@ -153,7 +152,7 @@ impl UdpServer {
         Ok(())
     }
 
-    /// Adds the channel of ingested messages to the metadata: the id of its stream class.
+    /// Adds the channel of ingested messages to the metadata. Returns the id of its stream class.
     fn add_ingest(&self, layout: Option<&Layout>) -> io::Result<u32> {
         let refused = |reason| io::Error::new(io::ErrorKind::Unsupported, reason);
         let foreign = || refused("messages can only be added to traces that `tracepoint` has recorded");
@@ -163,7 +162,7 @@ impl UdpServer {
         let class = metadata.streams().map(|class| class.id + 1).max().unwrap_or(0);
         let class = u32::try_from(class).map_err(|_| io::ErrorKind::Unsupported)?;
         self.describe(&ingest_metadata(class, &clock.name)).map_err(|error| io::Error::other(error.to_string()))?;
-        // A trace without channels shows its layout by that of the messages alone.
+        // For a trace without channels, only the layout of the messages is known.
         if self.queue.lock().layout.as_ref().is_some_and(|layout| layout.sizes.is_some()) {
             Ok(class)
         } else {
@@ -171,12 +170,12 @@ impl UdpServer {
         }
     }
 
-    /// Whether the file of [`UdpOptions::events_from`] was read to its end; always `false` for a FIFO or a socket.
+    /// Returns whether the file of [`UdpOptions::events_from`] was read to its end; always `false` for a FIFO or a socket.
     pub fn has_read_events(&self) -> bool {
         self.queue.lock().ingested.ended
     }
 
-    /// The stream of ingested messages, once the server was started, if there is one.
+    /// Returns the stream of ingested messages, once the server was started, if there is one.
     pub const fn ingest_stream(&self) -> Option<StreamId> {
         self.ingest
     }
@@ -186,19 +185,19 @@ impl UdpServer {
         self.queue.push(held(packet, &self.queue));
     }
 
-    /// Queues a packet as soon as there is space for it. It is never dropped for others. Returns `false` if the trace or the server has
-    /// ended meanwhile, or [`UdpServer::stop_taking`] was called: the events are counted as lost.
+    /// Queues a packet as soon as there is space for it. It is never dropped in favour of others. Returns `false`, and counts the events as lost, if
+    /// the trace or the server has ended in the meantime, or [`UdpServer::stop_taking`] was called.
     pub fn push_blocking(&self, packet: Packet) -> bool {
         self.queue.push_blocking(held(packet, &self.queue))
     }
 
-    /// Ends the waiting of [`UdpServer::push_blocking`]. Packets that it waits with, and that it gets from now on, are lost.
+    /// Ends waiting in [`UdpServer::push_blocking`]. Waiting packets, and those pushed there from now on, are lost.
     pub fn stop_taking(&self) {
         self.queue.close();
     }
 
-    /// The trace has ended; `account` is its account. The server ends its session and itself when all is sent. Without a session it waits
-    /// for one, as long as [`UdpOptions::linger`] says.
+    /// Ends the trace; `account` is its account. The server ends its session and itself when everything is sent. Without a session, it waits for one
+    /// for [`UdpOptions::linger`].
     pub fn end(&self, account: Option<Account>) {
         let ingest = self.ingest;
         self.queue.end(|state| {
@@ -212,17 +211,17 @@ impl UdpServer {
         });
     }
 
-    /// Ends it at once, even while a client is served. What is queued is lost.
+    /// Ends the server at once, even while it serves a client. Queued packets are lost.
     pub fn quit(&self) {
         self.queue.quit();
     }
 
-    /// Whether it ends at once, after [`UdpServer::quit`].
+    /// Returns whether it is ending at once, after [`UdpServer::quit`].
     pub(super) fn is_quitting(&self) -> bool {
         self.queue.lock().quit
     }
 
-    /// Whether it has ended.
+    /// Returns whether it has ended.
     pub fn has_ended(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
@@ -236,27 +235,27 @@ impl UdpServer {
         self.queue.quit();
     }
 
-    /// The statistics so far.
+    /// Returns the statistics so far.
     pub fn stats(&self) -> UdpStats {
         self.watch().stats()
     }
 
-    /// Reads the statistics, independently of the server's owner.
+    /// Returns a handle that reads the statistics, independently of the server's owner.
     pub fn watch(&self) -> UdpWatch {
         stats::watch(&self.queue, &self.counters)
     }
 
-    /// The events of a stream that were lost in the server, by reason.
+    /// Returns the lost events of a stream, by reason.
     pub fn lost(&self, stream: StreamId) -> BTreeMap<&'static str, u64> {
         self.queue.lost_of(stream)
     }
 
-    /// The number of events that were pushed or ingested.
+    /// Returns the number of events that were pushed or ingested.
     pub fn given(&self) -> u64 {
         self.queue.lock().given
     }
 
-    /// The number of messages that were ingested, and of those that were too long.
+    /// Returns the number of ingested messages, and of those that were too long.
     pub fn messages(&self) -> (u64, u64) {
         let state = self.queue.lock();
         (state.ingested.messages, state.ingested.overlong)

@@ -19,7 +19,7 @@ pub(super) struct Context<'a> {
     pub(super) splitter: &'a mut Splitter,
     /// The number of the next message.
     pub(super) seq: &'a mut u32,
-    /// Whether a client has begun to read this trace.
+    /// True once a client has begun to read this trace.
     pub(super) read: &'a mut bool,
     pub(super) now: Instant,
 }
@@ -37,15 +37,15 @@ impl Context<'_> {
 /// When a session continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// At this time, or when there is something new to send.
+    /// At this time, or when there is new data to send.
     At(Option<Instant>),
-    /// When its socket takes more, or at this time.
+    /// When its socket accepts more, or at this time.
     Blocked(Option<Instant>),
-    /// It is over. `trace`: its client was told that the trace has ended.
+    /// It is over. `trace` is true if its client was notified of the end of the trace.
     Over { trace: bool },
 }
 
-/// The earlier of two optional times.
+/// Returns the earlier of two optional times.
 pub(super) fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),

@@ -17,9 +17,9 @@ const NOT_HERE: &str = "udp_not_here";
 
 /// Serves the events of a session over UDP, to one client at a time: see `docs/format-udp.md`.
 ///
-/// Events wait for a client in memory, up to a limit. The events beyond it are dropped, and the account counts them. The sink never
-/// blocks the session while it runs. When the session ends, the sink sends the rest to the client that it is serving, for as long as
-/// [`UdpOptions::flush`] allows. Without a client it ends at once, unless [`UdpOptions::linger`] is set.
+/// Events wait for a client in memory, up to a limit. Events beyond it are dropped, and the account counts them. The sink never blocks the session
+/// while it runs. When the session ends, the sink sends the rest to the client that it is serving, for at most [`UdpOptions::flush`]. Without a
+/// client it ends at once, unless [`UdpOptions::linger`] is set.
 ///
 /// ```no_run
 /// use tracepoint_sinks::udp::{UdpOptions, UdpSink};
@@ -35,7 +35,7 @@ pub struct UdpSink {
 }
 
 impl UdpSink {
-    /// Binds the port of an address, or that of the options. Clients are answered when the session starts.
+    /// Binds the port of an address, or of the options. Clients are answered when the session starts.
     ///
     /// # Errors
     ///
@@ -44,12 +44,12 @@ impl UdpSink {
         Ok(Self { server: UdpServer::bind(options.into())? })
     }
 
-    /// The address that it listens on.
+    /// Returns the address that it listens on.
     pub const fn address(&self) -> SocketAddr {
         self.server.address()
     }
 
-    /// Reads its statistics while a session has the sink.
+    /// Returns a handle that reads the statistics while a session uses the sink.
     pub fn watch(&self) -> UdpWatch {
         self.server.watch()
     }
@@ -92,7 +92,7 @@ impl Sink for UdpSink {
 }
 
 impl SinkExtension for UdpSink {
-    /// What it has sent may not have arrived.
+    /// Packets that were sent may not have arrived.
     fn stores(&self) -> bool {
         false
     }

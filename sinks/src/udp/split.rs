@@ -8,17 +8,17 @@ use tracepoint_ring::channel::{HEADER_SIZE, PacketHeader, StreamId};
 use tracepoint_wire::udp::batch::BATCH_HEADER;
 use tracepoint_wire::udp::packet_header;
 
-/// Space in a datagram that is too small for another packet.
+/// Remaining space in a datagram that is too small for another packet.
 const SCRAP: usize = HEADER_SIZE + 32;
 
-/// The counters of a stream that were sent last, in any session.
+/// The last counters sent of a stream, in any session.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sent {
     packets: u64,
     discarded: u64,
 }
 
-/// Splits one packet after the other.
+/// Splits one packet after another.
 #[derive(Debug, Default)]
 pub(super) struct Splitter {
     streams: HashMap<StreamId, Sent>,
@@ -46,13 +46,13 @@ impl Splitter {
         self.current.is_none()
     }
 
-    /// Puts the rest of the present packet back into the queue.
+    /// Returns the rest of the current packet to the queue.
     pub(super) fn requeue(&mut self, queue: &PacketQueue) {
         queue.put_back(self.current.take().map(|packet| packet.held).into_iter());
     }
 
-    /// Fills a datagram with packets that can be decoded with the first `metadata` bytes of the metadata, and at most `most` events. Its
-    /// first [`BATCH_HEADER`] bytes are left to the caller. Returns the number of events, or `None` if there is nothing to send.
+    /// Fills a datagram with packets that can be decoded with the first `metadata` bytes of the metadata, and at most `most` events. The first
+    /// [`BATCH_HEADER`] bytes are left to the caller. Returns the number of events, or `None` if there is nothing to send.
     pub(super) fn fill(
         &mut self,
         queue: &PacketQueue,
@@ -82,7 +82,7 @@ impl Splitter {
                 Part::TooLarge(end, time) if fresh => {
                     queue.lose(packet.held.stream, LossReason::TooLarge, 1);
                     packet.pass(end, time, 1);
-                    // The counters of the packet are sent all the same.
+                    // The counters of the packet are sent nevertheless.
                     if packet.is_at_end() {
                         self.write(&mut packet, end, time, 0, out);
                     }
@@ -166,7 +166,7 @@ impl SplitPacket {
         self.held.done += events;
     }
 
-    /// The part that fits into `room` bytes, header included, with at most `most` events.
+    /// Returns the part that fits into `room` bytes, including the header, with at most `most` events.
     fn part(&self, sizes: &RecordSizes, room: usize, most: u64) -> Part {
         let (mut end, mut time, mut events) = (self.at, self.time, 0);
         for record in sizes.records(self.held.stream.class, &self.held.bytes, self.at, self.time) {
@@ -184,14 +184,14 @@ impl SplitPacket {
         Part::Whole { end, time, events }
     }
 
-    /// The time of the first of these records, which come next.
+    /// Returns the time of the first of these records, which come next.
     fn first_time(&self, records: &[u8]) -> u64 {
         let low = records.first_chunk().map_or(self.time, |word| u64::from_le_bytes(*word) >> 16);
         tracepoint_reader::internal::extend_time(self.time, low)
     }
 }
 
-/// The next packet that can be decoded with the first `metadata` bytes of the metadata. Malformed packets are counted as lost.
+/// Returns the next packet that can be decoded with the first `metadata` bytes of the metadata. Malformed packets are counted as lost.
 fn next(queue: &PacketQueue, sizes: &RecordSizes, metadata: u32) -> Option<SplitPacket> {
     loop {
         let held = queue.take()?;

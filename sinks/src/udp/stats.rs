@@ -1,18 +1,18 @@
-//! Statistics of a server while it runs.
+//! Statistics of a running server.
 
 use super::queue::{PacketQueue, Serving};
 use crate::udp_stats::{Server, UdpStats, UdpWatch};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A server, as far as its statistics are concerned.
+/// Source of a server's statistics.
 #[derive(Debug)]
 struct Watched {
     queue: Arc<PacketQueue>,
     counters: Arc<Counters>,
 }
 
-/// Reads the statistics of the server with these.
+/// Returns a handle that reads the statistics from this queue and these counters.
 pub(super) fn watch(queue: &Arc<PacketQueue>, counters: &Arc<Counters>) -> UdpWatch {
     UdpWatch::new(Arc::new(Watched { queue: Arc::clone(queue), counters: Arc::clone(counters) }))
 }
@@ -38,7 +38,7 @@ impl Server for Watched {
     }
 }
 
-/// A counter. Relaxed: no other memory is ordered by it.
+/// A counter. Relaxed: it orders no other memory.
 #[derive(Debug, Default)]
 pub(super) struct Counter(AtomicU64);
 
@@ -52,7 +52,7 @@ impl Counter {
     }
 }
 
-/// What [`UdpStats`] has, while the server counts. The counters are independent.
+/// The counters behind [`UdpStats`]. They are independent of each other.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     sessions: Counter,

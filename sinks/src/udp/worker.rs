@@ -1,4 +1,4 @@
-//! The server's thread: receives, sends what can be sent, sleeps.
+//! The server's thread: receives, sends as much as possible, sleeps.
 
 use super::dispatcher::Dispatcher;
 use super::ingest::{Ingest, TraceClock};
@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracepoint_wire::udp::client::LONGEST;
 
-/// The number of datagrams that are received from a socket before something is sent.
+/// Number of datagrams received from a socket before something is sent.
 const RECEIVE_BATCH: usize = 256;
-/// The longest sleep.
+/// Maximum time of a sleep.
 const MAX_SLEEP: Duration = Duration::from_secs(1);
-/// The time that the end of a session may take once it was cut off.
+/// Time for the end of a session after it was cut off.
 const END_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The state of the thread.
@@ -26,7 +26,7 @@ pub(super) struct Worker {
     pub(super) linger: Duration,
 }
 
-/// Ends the queue when the thread ends, even by a panic: a thread that waits for space in the queue must not wait for ever.
+/// Ends the queue when the thread ends, even by a panic: a thread that waits for space in the queue must not wait forever.
 struct QuitGuard<'a>(&'a PacketQueue);
 
 impl Drop for QuitGuard<'_> {
@@ -35,7 +35,7 @@ impl Drop for QuitGuard<'_> {
     }
 }
 
-/// Whether messages are read now.
+/// Returns whether messages are read now.
 fn takes(ingest: &Ingest, queue: &PacketQueue) -> bool {
     !ingest.can_wait() || queue.has_space()
 }
@@ -68,7 +68,7 @@ impl Worker {
                 break;
             }
             if late {
-                // Tell the client, if that does not take long.
+                // Notify the client, if that does not take long.
                 cut_off = true;
                 self.dispatcher.requeue(now);
                 self.queue.abandon();
@@ -85,7 +85,7 @@ impl Worker {
         self.dispatcher.end(Instant::now());
     }
 
-    /// How long the server continues after the end of the trace.
+    /// Returns how long the server continues after the end of the trace.
     fn grace(&self, cut_off: bool) -> Duration {
         match (self.dispatcher.is_serving(), cut_off) {
             (false, _) => self.linger,
@@ -127,7 +127,7 @@ impl Worker {
         if let Some(ingest) = self.ingest.as_ref().filter(|ingest| takes(ingest, &self.queue)) {
             sources.extend(ingest.source().map(|source| PollFd::from_borrowed_fd(source, input)));
         }
-        // After EINTR or ENOMEM the sources are checked as after a timeout.
+        // After EINTR or ENOMEM, check the sources as after a timeout.
         let _ = poll(&mut sources, Some(&time));
         self.queue.waker().clear();
     }

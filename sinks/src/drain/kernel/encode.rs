@@ -1,4 +1,4 @@
-//! The fields of an event of the kernel, as those of a record.
+//! Encodes the fields of a kernel event as those of a record.
 
 use tracepoint_reader::kernel::{EventFormat, KernelField, KernelInteger, KernelType, Place, Sample};
 use tracepoint_ring::field::{Base, ByteOrder, FieldDescriptor, FieldType, IntegerType};
@@ -14,7 +14,7 @@ const fn integer(ty: KernelInteger) -> IntegerType {
     IntegerType { bits: ty.bytes * 8, signed: ty.signed, base, order: ByteOrder::Little }
 }
 
-/// The fields of a record. They live as long as this process, as those of its own events do: a recording has few events, and begins once.
+/// Returns the fields of a record. They are leaked, like those of this process's own events: a recording has few events, and begins once.
 pub(super) fn descriptors(format: &EventFormat) -> &'static [FieldDescriptor] {
     let describe = |field: &KernelField| FieldDescriptor { name: field.name.clone().leak(), ty: ty(field), doc: "" };
     format.fields.iter().map(describe).collect::<Vec<_>>().leak()

@@ -1,4 +1,4 @@
-//! Describes a trace, its channels and events by the metadata that its process wrote.
+//! Describes a trace, its channels and events from the metadata that its process wrote.
 
 use crate::account::Policy;
 use crate::description::{ChannelDescription, EventDescription};
@@ -9,7 +9,7 @@ use tracepoint_reader::metadata::EnvValue;
 use tracepoint_ring::Level;
 use tracepoint_ring::channel;
 
-/// The trace.
+/// Returns the trace.
 pub(super) fn trace(metadata: &Metadata, uuid: [u8; 16]) -> TraceInfo {
     let text = |name: &str| match metadata.env_value(name) {
         Some(EnvValue::String(text)) => text.clone(),
@@ -32,7 +32,7 @@ pub(super) fn trace(metadata: &Metadata, uuid: [u8; 16]) -> TraceInfo {
     TraceInfo { uuid, name: text("trace_name"), clock: clock.unwrap_or_default(), process }
 }
 
-/// The channels. Their contexts are in the metadata alone.
+/// Returns the channels. Their contexts are only in the metadata.
 pub(super) fn channels(found: &[ChannelInfo]) -> Vec<ChannelDescription> {
     let describe = |channel: &ChannelInfo| ChannelDescription {
         class: channel.class,
@@ -48,7 +48,7 @@ pub(super) fn channels(found: &[ChannelInfo]) -> Vec<ChannelDescription> {
     found.iter().map(describe).collect()
 }
 
-/// The events that were not in the metadata `before`. Their fields are in the metadata alone.
+/// Returns the events that were not in the metadata `before`. Their fields are only in the metadata.
 pub(super) fn events(metadata: &Metadata, before: Option<&Metadata>) -> Vec<EventDescription> {
     let is_new = |class: u64, id: u64| {
         before.and_then(|before| before.stream(class)).is_none_or(|class| !class.events.contains_key(&id))

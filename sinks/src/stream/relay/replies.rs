@@ -18,7 +18,7 @@ pub(super) enum Expected {
     Metadata,
     /// A return code for this.
     Code(&'static str),
-    /// Whether packets of a stream up to this one are pending.
+    /// The answer about pending packets of a stream, up to this number.
     Pending(usize, u64),
     /// The confirmation that the relay has handled everything before it. At the end it follows the answers about pending packets.
     Quiescent,

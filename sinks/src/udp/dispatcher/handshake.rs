@@ -1,4 +1,4 @@
-//! START and ACCEPT: the handshake with a client, and with the present client again.
+//! START and ACCEPT: the handshake with a new client, and with the current client again.
 
 use super::{Dispatcher, Session};
 use crate::udp::session::offer::Offer;
@@ -25,7 +25,7 @@ impl Dispatcher {
         let nonce = (self.validator.draw() & 0xffff) as u16;
         let (session, mut context) = self.parts(now);
         if let Some(Session::Batch(batches)) = session {
-            // While an offer is valid no other is made, so that guesses at its nonce are counted.
+            // While an offer is valid, no new one is made, so that guesses at its nonce are counted.
             let offer = batches.offered_again.filter(|offer| !offer.is_over(now));
             let mut offer = offer.unwrap_or(Offer::new(nonce, now));
             let mark = Mark { kind: MarkKind::SessionBegin, offer: Some(offer.nonce()) };
@@ -38,8 +38,8 @@ impl Dispatcher {
         }
     }
 
-    /// A client of the legacy layout sends START again, perhaps because it has received nothing yet. If it takes the offer, what it was
-    /// sent so far counts as sent in this session.
+    /// Handles another START of a client of the legacy layout, which may have received nothing yet. If it accepts the offer, messages sent so far
+    /// count as sent in this session.
     fn restart(&mut self, from: SocketAddr, now: Instant) {
         let before = match &self.session {
             Some(Session::Legacy(legacy)) => (legacy.sent, legacy.first),

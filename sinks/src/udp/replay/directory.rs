@@ -1,4 +1,4 @@
-//! Packets of stream files, merged by time.
+//! Reads the packets of stream files, merged by time.
 
 use super::Description;
 use crate::udp::server::Packet;
@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use tracepoint_reader::{Damage, Packets};
 
-/// The longest packet that is served, in bytes.
+/// Maximum size of a packet that is served, in bytes.
 const LONGEST_PACKET: u64 = 64 << 20;
 
 /// One stream file.
@@ -20,7 +20,7 @@ struct OpenStream {
     next: tracepoint_reader::Packet,
 }
 
-/// Pushes all packets; `false` if `push` takes no more.
+/// Pushes all packets. Returns `false` if `push` accepts no more.
 pub(super) fn run(
     files: &[PathBuf],
     description: &Description,
@@ -59,7 +59,7 @@ pub(super) fn run(
     true
 }
 
-/// The next packet that is not damaged.
+/// Returns the next undamaged packet.
 fn next(packets: &mut Packets, damaged: &mut dyn FnMut(Damage)) -> Option<tracepoint_reader::Packet> {
     packets.find_map(|packet| packet.map_err(&mut *damaged).ok())
 }

@@ -1,11 +1,11 @@
-//! Packets of a dt file, by the times at which they begin.
+//! Reads the packets of a dt file, sorted by begin time.
 
 use super::Description;
 use crate::udp::server::Packet;
 use tracepoint_reader::dt::{DtPacket, DtTrace};
 use tracepoint_reader::{Damage, PacketDecoder};
 
-/// Pushes all packets; `false` if `push` takes no more.
+/// Pushes all packets. Returns `false` if `push` accepts no more.
 pub(super) fn run(
     trace: &DtTrace,
     description: &Description,

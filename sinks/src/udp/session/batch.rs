@@ -18,11 +18,11 @@ use std::time::{Duration, Instant};
 use tracepoint_wire::udp::batch::{TEXT_HEADER, seal_batch};
 use tracepoint_wire::udp::{Accept, Ack, Batch, Ping, Text, TextKind, Welcome};
 
-/// The pause after which a PING is sent.
+/// Time without a message after which a PING is sent.
 const SILENCE: Duration = Duration::from_millis(500);
-/// The timeout of a closed window: after it, sending continues although nothing was acknowledged.
+/// Timeout of a closed window, after which sending continues even if nothing was acknowledged.
 const STALL: Duration = Duration::from_millis(200);
-/// The longest piece of a text, in bytes.
+/// Maximum size of a piece of text, in bytes.
 const PIECE: u32 = 1200;
 
 /// The parameters of a new session.
@@ -32,14 +32,14 @@ pub(in crate::udp) struct Opening {
     pub(in crate::udp) uuid: [u8; 16],
     pub(in crate::udp) first: bool,
     pub(in crate::udp) earlier: u64,
-    /// Events that this session has sent in the legacy layout.
+    /// Events sent by this session in the legacy layout.
     pub(in crate::udp) legacy_events: u64,
 }
 
 #[derive(Debug)]
 pub(in crate::udp) struct BatchSession {
     pub(in crate::udp) outbox: Outbox,
-    /// The offer that was made since the session began. Accepting it begins another session.
+    /// The offer made since the session began. Accepting it begins another session.
     pub(in crate::udp) offered_again: Option<Offer>,
     accept: Accept,
     session: u32,
@@ -50,17 +50,17 @@ pub(in crate::udp) struct BatchSession {
     last_received: Instant,
     last_sent: Instant,
     acknowledged: bool,
-    /// An ICMP error has reported the client's port as closed, and nothing was received since. ICMP can be forged, so events wait until the
+    /// Set when an ICMP error has reported the client's port as closed, and nothing was received since. ICMP can be forged, so events wait until the
     /// client sends something or times out.
     refused: bool,
     welcome_at: Instant,
-    /// The highest message number that was acknowledged, and when the window last moved.
+    /// The highest acknowledged message number, and when the window last moved.
     seen: u32,
     moved: Instant,
     metadata: TextFlow,
     account: TextFlow,
     events: u64,
-    /// The events that the client has acknowledged.
+    /// Number of events acknowledged by the client.
     delivered: u64,
     number: u32,
     ending: Option<Ending>,
@@ -69,9 +69,9 @@ pub(in crate::udp) struct BatchSession {
 #[derive(Clone, Copy, Debug)]
 struct Ending {
     trace: bool,
-    /// The acknowledged bytes of the texts, and when they last increased.
+    /// Number of acknowledged bytes of the texts, and when it last increased.
     texts: (u64, Instant),
-    /// When END was sent for the first time.
+    /// When END was first sent.
     since: Option<Instant>,
     next: Instant,
     acknowledged: bool,
@@ -108,7 +108,7 @@ impl BatchSession {
         }
     }
 
-    /// The number of events that were sent, in both layouts.
+    /// Returns the number of events sent in both layouts.
     pub(in crate::udp) const fn sent(&self) -> u64 {
         self.events + self.legacy_events
     }
@@ -117,8 +117,8 @@ impl BatchSession {
         self.acknowledged
     }
 
-    /// If the client has acknowledged nothing, perhaps because no WELCOME has reached it: the events that it was sent before, in the legacy
-    /// layout, and whether it was to be told that the trace begins. Both pass to the session that replaces this one.
+    /// If the client has acknowledged nothing, perhaps because no WELCOME has reached it, returns the number of events sent before in the legacy
+    /// layout, and whether the client was to be notified that the trace begins. Both pass to the session that replaces this one.
     pub(in crate::udp) const fn unanswered(&self) -> (u64, bool) {
         if self.acknowledged { (0, false) } else { (self.legacy_events, self.welcome.first) }
     }
@@ -131,17 +131,17 @@ impl BatchSession {
         self.session
     }
 
-    /// Whether this message takes the offer that was made since the session began.
+    /// Returns whether this message accepts the offer made since the session began.
     pub(in crate::udp) fn takes_offer(&mut self, accept: Accept, now: Instant) -> bool {
-        // A retransmission is no guess.
+        // A retransmission is not a guess.
         let other = accept != self.accept;
         other && self.offered_again.as_mut().is_some_and(|offer| offer.is_taken_by(accept.nonce, now))
     }
 
-    /// The ACCEPT that began this session was retransmitted: its answer may be lost.
+    /// Handles a retransmission of the ACCEPT that began this session: its answer may be lost.
     pub(in crate::udp) fn accepted_again(&mut self, accept: Accept, now: Instant) {
         if accept == self.accept && !self.acknowledged {
-            // The session does not last longer by it: a client that never acknowledges anything could keep it.
+            // This does not prolong the session; otherwise a client that never acknowledges anything could keep it.
             self.welcome_at = now;
         }
     }
@@ -166,12 +166,12 @@ impl BatchSession {
         }
     }
 
-    /// An ICMP error has reported the client's port as closed.
+    /// Handles an ICMP error that has reported the client's port as closed.
     pub(in crate::udp) fn refused(&mut self) {
         self.refused = true;
     }
 
-    /// Sends what can be sent now.
+    /// Sends as much as possible without waiting.
     pub(in crate::udp) fn pump(&mut self, context: &mut Context<'_>) -> Next {
         let silent = self.last_received.checked_add(context.options.client_timeout);
         if silent.is_some_and(|silent| context.now >= silent) {
@@ -202,7 +202,7 @@ impl BatchSession {
         }
     }
 
-    /// Sends metadata and events. Returns when to continue; `None`: when there is something new.
+    /// Sends metadata and events. Returns when to continue; `None` means when there is new data.
     fn data(&mut self, context: &mut Context<'_>) -> Option<Instant> {
         if !self.acknowledged {
             if context.now >= self.welcome_at {
@@ -267,7 +267,7 @@ impl BatchSession {
         Some(context.now)
     }
 
-    /// Whether more may be sent before the client acknowledges more.
+    /// Returns whether more may be sent before the client acknowledges more.
     fn window_is_open(&mut self, context: &Context<'_>) -> bool {
         let ahead = context.seq.wrapping_sub(1).wrapping_sub(self.seen);
         if self.accept.window == 0 || ahead < u32::from(self.accept.window) {
@@ -297,7 +297,7 @@ impl BatchSession {
         }
     }
 
-    /// Puts a message into the outbox. Returns `false` if the outbox is full: the message is not sent then, and takes no number.
+    /// Puts a message into the outbox. Returns `false` if the outbox is full: the message is then not sent, and takes no number.
     pub(in crate::udp) fn queue_message<const SIZE: usize>(
         &mut self,
         context: &mut Context<'_>,
@@ -310,7 +310,7 @@ impl BatchSession {
     }
 }
 
-/// A piece of one of the texts.
+/// Returns a piece of one of the texts.
 fn piece_of(kind: TextKind, range: &Range<u32>, context: &Context<'_>) -> Vec<u8> {
     let state = context.queue.lock();
     let text = match kind {

@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 use tracepoint_wire::udp::legacy::{LONGEST_CONTENT, MARK_SIZE};
 use tracepoint_wire::udp::{Accept, LegacyPacket, Mark, MarkKind};
 
-/// The time in which a client may take the offer, before events are sent.
+/// Time in which a client may accept the offer, before events are sent.
 const OFFER: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 pub(in crate::udp) struct LegacySession {
     pub(in crate::udp) outbox: Outbox,
     pub(in crate::udp) sent: u64,
-    /// Whether it has sent the mark of the beginning of the trace.
+    /// True once it has sent the mark of the beginning of the trace.
     pub(in crate::udp) first: bool,
     offer: Option<Offer>,
     serves_from: Option<Instant>,
@@ -58,7 +58,7 @@ impl LegacySession {
         session
     }
 
-    /// Whether this message takes the offer with which the session began.
+    /// Returns whether this message accepts the offer with which the session began.
     pub(in crate::udp) fn takes_offer(&mut self, accept: Accept, now: Instant) -> bool {
         self.offer.as_mut().is_some_and(|offer| offer.is_taken_by(accept.nonce, now))
     }
@@ -67,12 +67,12 @@ impl LegacySession {
         self.rate_limit.is_limited()
     }
 
-    /// Puts the remaining events back into the queue.
+    /// Returns the remaining events to the queue.
     pub(in crate::udp) fn requeue(&mut self, context: &Context<'_>) {
         self.events.requeue(context.queue);
     }
 
-    /// The client has sent STOP.
+    /// Handles STOP of the client.
     pub(in crate::udp) fn stop(&mut self, context: &mut Context<'_>) {
         if self.over.is_none() {
             self.mark(Mark::new(MarkKind::SessionEnd), context);
@@ -83,13 +83,13 @@ impl LegacySession {
     /// Ends the session because the server ends.
     pub(in crate::udp) fn send_end(&mut self, context: &mut Context<'_>) {
         self.stop(context);
-        // What the socket does not take now is lost.
+        // Messages that the socket does not accept now are lost.
         self.outbox.flush();
     }
 
     fn mark(&mut self, mark: Mark, context: &mut Context<'_>) {
         if self.outbox.room().is_none() && self.outbox.flush() != Flushed::All {
-            // The socket takes nothing: the mark is lost, as it might be on its way.
+            // The socket accepts nothing: the mark is lost, as it might be in transit.
             return;
         }
         if let Some(room) = self.outbox.room() {
@@ -98,7 +98,7 @@ impl LegacySession {
         }
     }
 
-    /// Sends what can be sent now.
+    /// Sends as much as possible without waiting.
     pub(in crate::udp) fn pump(&mut self, context: &mut Context<'_>) -> Next {
         loop {
             match self.outbox.flush() {
@@ -106,7 +106,7 @@ impl LegacySession {
                 Flushed::Blocked => {
                     let deadline = self.deadline(context);
                     if deadline.is_some_and(|deadline| context.now >= deadline) {
-                        // SESSION_END is lost, as it might be on its way.
+                        // SESSION_END is lost, as it might be in transit.
                         return Next::Over { trace: false };
                     }
                     return Next::Blocked(deadline);
@@ -182,7 +182,7 @@ impl LegacySession {
         Some(Next::At(self.deadline(context)))
     }
 
-    /// When the session ends if nothing is sent until then.
+    /// Returns when the session ends if nothing is sent until then.
     fn deadline(&self, context: &Context<'_>) -> Option<Instant> {
         let idle = context.options.idle.and_then(|idle| self.active.checked_add(idle));
         let longest = context.options.max_session.and_then(|longest| self.begun.checked_add(longest));

@@ -1,12 +1,12 @@
-//! An offer of the batch layout to the client of a session, with a nonce that is valid for a limited time and number of guesses.
+//! An offer of the batch layout to a session's client, with a nonce that is valid for a limited time and number of guesses.
 
 use std::time::{Duration, Instant};
 
 /// Its validity.
 const VALIDITY: Duration = Duration::from_secs(20);
-/// The number of wrong answers that end it.
+/// Number of wrong answers that end it.
 const MAX_GUESSES: u8 = 16;
-/// The shortest pause between two offers: each takes a message number of the session.
+/// Minimum time between two offers: each takes a message number of the session.
 const PAUSE: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy, Debug)]
@@ -14,7 +14,7 @@ pub(in crate::udp) struct Offer {
     nonce: u16,
     since: Instant,
     wrong: u8,
-    /// When it was sent last.
+    /// When it was last sent.
     made: Option<Instant>,
 }
 
@@ -27,12 +27,12 @@ impl Offer {
         self.nonce
     }
 
-    /// Whether it may be sent now.
+    /// Returns whether it may be sent now.
     pub(in crate::udp) fn is_due(&self, now: Instant) -> bool {
         self.made.is_none_or(|made| now.saturating_duration_since(made) >= PAUSE)
     }
 
-    /// Notes that it was sent.
+    /// Records that it was sent.
     pub(in crate::udp) fn made(&mut self, now: Instant) {
         self.made = Some(now);
     }
@@ -41,7 +41,7 @@ impl Offer {
         now.saturating_duration_since(self.since) >= VALIDITY
     }
 
-    /// Whether `nonce` accepts the offer. After too many wrong answers none does.
+    /// Returns whether `nonce` accepts the offer. After too many wrong answers, no nonce does.
     pub(in crate::udp) fn is_taken_by(&mut self, nonce: u16, now: Instant) -> bool {
         if nonce != self.nonce {
             self.wrong = self.wrong.saturating_add(1);

@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 /// The retransmission timeout.
 pub(super) const RETRANSMIT: Duration = Duration::from_millis(100);
-/// The window: pieces that are sent before an acknowledgement.
+/// The window: number of pieces sent before an acknowledgement.
 const AHEAD: u32 = 32;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TextFlow {
     acknowledged: u32,
     sent: u32,
-    /// When all that is not acknowledged is retransmitted.
+    /// When everything unacknowledged is retransmitted.
     again: Instant,
 }
 
@@ -25,7 +25,7 @@ impl TextFlow {
         self.acknowledged
     }
 
-    /// The client has received so many bytes. A number larger than what was sent is ignored.
+    /// Records that the client has received this many bytes. A number larger than the bytes sent is ignored.
     pub(super) fn acknowledge(&mut self, bytes: u32, now: Instant) {
         if bytes > self.acknowledged && bytes <= self.sent {
             self.acknowledged = bytes;
@@ -33,7 +33,7 @@ impl TextFlow {
         }
     }
 
-    /// The next piece to send, of a text that is `total` bytes long.
+    /// Returns the next piece to send of a text of `total` bytes.
     pub(super) fn next(&mut self, total: u32, piece: u32, now: Instant) -> Option<Range<u32>> {
         if self.acknowledged == self.sent {
             self.again = now + RETRANSMIT;
@@ -51,7 +51,7 @@ impl TextFlow {
         Some(range)
     }
 
-    /// When to retransmit, while something is not acknowledged.
+    /// Returns when to retransmit, while something is unacknowledged.
     pub(super) fn deadline(&self) -> Option<Instant> {
         (self.acknowledged < self.sent).then_some(self.again)
     }

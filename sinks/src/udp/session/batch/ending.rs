@@ -1,4 +1,4 @@
-//! The end of a session: the texts until they are acknowledged, then the totals until they are.
+//! The end of a session: sends the texts until they are acknowledged, then the totals until they are.
 
 use super::{BatchSession, Ending};
 use crate::udp::outbox::Flushed;
@@ -7,11 +7,11 @@ use crate::udp::session::{Context, Next};
 use std::time::{Duration, Instant};
 use tracepoint_wire::udp::{End, TextKind};
 
-/// How long the totals are retransmitted.
+/// Time for which the totals are retransmitted.
 const ENDING: Duration = Duration::from_secs(3);
 
 impl BatchSession {
-    /// The client has sent LEAVE.
+    /// Handles LEAVE of the client.
     pub(in crate::udp) fn leave(&mut self, now: Instant) {
         self.last_received = now;
         self.end(false, now);
@@ -22,18 +22,19 @@ impl BatchSession {
         self.ending.get_or_insert(Ending { trace, texts, since: None, next: now, acknowledged: false });
     }
 
-    /// The acknowledged bytes of the texts.
+    /// Returns the number of acknowledged bytes of the texts.
     fn texts(&self) -> u64 {
         u64::from(self.metadata.acknowledged()) + u64::from(self.account.acknowledged())
     }
 
-    /// The events in batches that the client has not acknowledged, unless it has acknowledged their total: then it knows what it lost.
+    /// Returns the number of events in batches that the client has not acknowledged; 0 if it has acknowledged the total, because it then knows its
+    /// losses.
     pub(in crate::udp) fn unacknowledged(&self) -> u64 {
         let told = self.ending.is_some_and(|ending| ending.acknowledged);
         if told { 0 } else { self.events.saturating_sub(self.delivered) }
     }
 
-    /// The account and the totals; `Some` if the session is over.
+    /// Sends the account and the totals. Returns `Some` if the session is over.
     pub(super) fn totals(&mut self, mut ending: Ending, context: &mut Context<'_>) -> Option<Next> {
         let (metadata, account) = {
             let state = context.queue.lock();
@@ -89,7 +90,7 @@ impl BatchSession {
 
     /// Sends the totals once, because the server ends.
     pub(in crate::udp) fn send_end(&mut self, context: &mut Context<'_>) {
-        // Flushing makes a buffer free, if the socket takes something.
+        // Flushing frees a buffer, if the socket accepts something.
         if self.acknowledged && self.outbox.flush() != Flushed::Blocked {
             self.send_totals(false, 0, context);
             self.outbox.flush();
