@@ -79,7 +79,7 @@ impl RingSupplier {
     }
 }
 
-/// Four times the interval at which drained rings are looked for when another process takes the packets.
+/// Wait limit of full rings if another process takes the packets. The drain thread checks every quarter of it whether rings can be used again.
 const REUSE: Duration = Duration::from_millis(40);
 
 impl LocalRings {

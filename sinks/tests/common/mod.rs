@@ -44,7 +44,7 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    /// Records the markers that are declared in the file of the caller.
+    /// Records the markers declared in the caller's file.
     #[track_caller]
     pub(crate) fn start(config: Channel, sinks: Vec<Box<dyn Sink>>) -> Result<Self, Box<dyn std::error::Error>> {
         let file = Location::caller().file();
@@ -100,17 +100,17 @@ pub(crate) fn assert_balances(dir: &Path) {
     assert_eq!(report.unchecked, 0, "each packet has a checksum");
 }
 
-/// An output for text that the test can read.
+/// A text output that the test can read.
 #[derive(Clone, Default)]
 pub(crate) struct Shared(Arc<Mutex<Vec<u8>>>);
 
 impl Shared {
-    /// All that was written.
+    /// Returns everything written.
     pub(crate) fn text(&self) -> String {
         self.0.lock().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
     }
 
-    /// The same by lines.
+    /// Returns everything written, as lines.
     pub(crate) fn lines(&self) -> Vec<String> {
         self.text().lines().map(str::to_owned).collect()
     }

@@ -74,7 +74,7 @@ fn earlier_traces_are_replaced_and_nothing_else() -> Outcome {
     }
     assert!(dir.join("two/chunk-000002/metadata").exists());
     record(CtfSink::create(dir.join("three"))?, false)?;
-    // Anything else is left as it is, with all traces beside it.
+    // Anything else is left unchanged, together with all traces next to it.
     for (name, bytes) in [
         ("notes.txt", &b"mine"[..]),
         ("three/notes.txt", b"mine"),

@@ -20,7 +20,7 @@ static ALONE: Mutex<()> = Mutex::new(());
 
 const EVENTS: u64 = 2_000;
 
-/// Records two threads, one after the other, whose packets are drained meanwhile.
+/// Records two threads, one after the other, whose packets are drained in between.
 fn record(
     config: Channel,
     sinks: Vec<Box<dyn Sink>>,
@@ -47,7 +47,7 @@ fn channel() -> Channel {
     Channel::discard(32 << 10).packets(8)
 }
 
-/// The lines of a trace's events, and the numbers of packets and events that are reported as missing.
+/// Returns the lines of a trace's events, and the numbers of packets and events reported as missing.
 fn shown(path: &Path) -> Result<(Vec<String>, u64, u64), Box<dyn std::error::Error>> {
     let mut writer = TextWriter::new(Style::Babeltrace.into());
     let (mut lines, mut packets, mut events) = (Vec::new(), 0, 0);
@@ -202,7 +202,7 @@ fn invalid_sizes_are_refused() -> Outcome {
     Ok(())
 }
 
-/// A killed process leaves metadata and an account that is not complete.
+/// A killed process leaves metadata and an incomplete account.
 #[test]
 fn a_file_that_is_being_written_can_be_read() -> Outcome {
     let _alone = ALONE.lock();

@@ -98,8 +98,7 @@ fn every_type_is_read_back() -> Outcome {
     Ok(())
 }
 
-/// Babeltrace 1, and its binding for Python with which lttng-analyses reads, still have users. The binding cannot read an enumeration
-/// whose value has no name.
+/// Babeltrace 1, and its Python binding, which lttng-analyses uses, still have users. The binding cannot read an enumeration whose value has no name.
 fn assert_babeltrace_1_reads(dir: &Path, events: usize) {
     const COUNT: &str = "import babeltrace, sys
 traces = babeltrace.TraceCollection()
@@ -110,7 +109,7 @@ print(sum(1 for event in traces.events if event.name == 'types:modes' or list(ev
         let output = output.unwrap_or_else(|error| panic!("{program}: {error} (see scripts/setup.sh)"));
         let messages = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{program}: {messages}");
-        // Not of the directory with the account; it does warn of an enumeration without a name for the value.
+        // It must not warn about the directory with the account; it does warn of an enumeration value without a name.
         assert!(!messages.contains("directory"), "{program}: {messages}");
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
@@ -118,7 +117,7 @@ print(sum(1 for event in traces.events if event.name == 'types:modes' or list(ev
     assert_eq!(run("/usr/bin/python3", &["-c", COUNT]).trim(), events.to_string());
 }
 
-/// The event's name and fields, without the packet's context between them.
+/// Returns the event's name and fields, without the packet's context between them.
 fn without_context(rest: &str) -> String {
     let (name, rest) = rest.split_once(": ").unwrap_or((rest, ""));
     let (_, fields) = rest.split_once(" }, ").unwrap_or(("", rest));

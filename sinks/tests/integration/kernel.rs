@@ -1,4 +1,4 @@
-//! The events of the kernel, from bytes as its ring buffers have them: made by hand and at random.
+//! Kernel events, from the bytes of ring buffers: handmade and random ones.
 
 use std::path::Path;
 use tempfile::TempDir;
@@ -83,7 +83,7 @@ fn fields_are_those_of_the_format_and_times_are_in_order() {
     // Later in the buffer, and earlier in time.
     let lost = record(2, &[1_u64.to_le_bytes(), 5_u64.to_le_bytes()].concat());
     drain.add(3, &[lost, sample(2900, &raw())].concat()).expect("records");
-    // One was neither stored nor lost, so the kernel says.
+    // According to the kernel, one event was neither stored nor lost.
     let counts = |fired, lost| vec![KernelCounts { fired, lost }];
     let reports = drain.end(&[(3, counts(9, 5)), (4, counts(2, 2))]);
     passes(&dir, &reports);
@@ -125,7 +125,7 @@ fn fields_are_those_of_the_format_and_times_are_in_order() {
     assert_eq!(losses, 3, "before the last event, at the end, and on the other CPU");
 }
 
-/// Whatever the raw bytes are, and wherever the records are cut off, the trace can be read and its account balances.
+/// For any raw bytes, and records cut off anywhere, the trace can be read and its account balances.
 #[test]
 fn any_bytes_give_a_trace_that_balances() {
     let seed = crate::seed::seed();
@@ -161,7 +161,7 @@ fn any_bytes_give_a_trace_that_balances() {
             }
             let whole = random(bytes.len() as u64 + 1) as usize;
             counts[cpu].fired += bytes.iter().filter(|record| record[0] == 9).count() as u64;
-            // What is cut off was fired, and is not stored; what was lost before, is lost all the same.
+            // Events that are cut off were fired and not stored; losses before them still count.
             let cut = bytes
                 .get(whole)
                 .filter(|_| random(4) == 0)

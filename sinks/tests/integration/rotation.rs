@@ -1,4 +1,4 @@
-//! A trace that is rotated while it is recorded: each chunk is a trace of its own, and all together are the whole.
+//! A trace that is rotated while it is recorded: each chunk is a complete trace, and all together are the whole one.
 
 use crate::common::{Outcome, Recording, Shared, alone, assert_balances, channel, place, view};
 use std::collections::BTreeSet;
@@ -31,7 +31,7 @@ fn chunks(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The lines that babeltrace2 prints for each chunk alone, and for all together, without a warning.
+/// Returns the lines that babeltrace2 prints for each chunk separately, and for all together, without a warning.
 fn viewed(dir: &Path) -> (Vec<String>, Vec<String>) {
     let lines = |dir: &Path| {
         let (out, warnings) = view(dir);
@@ -60,7 +60,7 @@ fn chunks_are_traces_and_together_complete() -> Outcome {
     assert!(dir.join("metadata").exists(), "and the trace is whole");
     let mut closed = Vec::new();
     for round in 0..5 {
-        // One thread ends, one continues, and the second round loses events, because nothing is drained meanwhile.
+        // One thread ends, one continues, and the second round loses events, because nothing is drained in between.
         let many = if round == 2 { 20_000 } else { 500 };
         std::thread::spawn(move || fire(round * 100_000..round * 100_000 + many)).join().map_err(|_| "a panic")?;
         fire(round * 100_000 + 50_000..round * 100_000 + 50_300);
@@ -101,7 +101,7 @@ fn chunks_are_traces_and_together_complete() -> Outcome {
         }
     }
     assert_eq!(discarded, lost);
-    // Of a single chunk it reports the losses of that chunk, by its account.
+    // For a single chunk it reports the losses of that chunk, by its account.
     let of_chunk = |chunk: &Path| -> Result<u64, tracepoint_reader::ReadError> {
         let items = Trace::open(chunk)?.items();
         let losses = items.filter_map(|item| if let Item::Loss(missing) = item { Some(missing.kind) } else { None });
@@ -114,7 +114,7 @@ fn chunks_are_traces_and_together_complete() -> Outcome {
     Ok(())
 }
 
-/// The same, with warnings of babeltrace2 about discarded events only.
+/// Like [`viewed`], but babeltrace2 may warn about discarded events.
 fn viewed_with_losses(dir: &Path) -> (Vec<String>, Vec<String>) {
     let lines = |dir: &Path| {
         let (out, warnings) = view(dir);
@@ -270,7 +270,7 @@ fn a_trace_that_was_not_begun_leaves_no_directory() -> Outcome {
     Ok(())
 }
 
-/// The chunks of a directory that was renamed are removed, and not those of the directory that has its path.
+/// Chunks are removed from a directory that was renamed, and not from the one that has its path now.
 #[test]
 fn retention_removes_chunks_of_a_renamed_directory() -> Outcome {
     let _alone = alone();

@@ -1,4 +1,4 @@
-//! Sinks that are added to and removed from a running recording.
+//! Sinks added to and removed from a running recording.
 
 use crate::common::{Outcome, Recording, Shared, alone, assert_balances, channel, place, view};
 use std::path::Path;
@@ -29,7 +29,7 @@ fn move_all(recording: &mut Recording) {
     recording.drain.drain();
 }
 
-/// The numbers in the events of a trace, in order, and the number of events lost before their ring. Other losses and damage are errors.
+/// Returns the numbers in the events of a trace, in order, and the number of events lost before their ring. Other losses and damage are errors.
 fn read(path: &Path) -> Result<(Vec<u64>, u64), Box<dyn std::error::Error>> {
     let (mut numbers, mut lost) = (Vec::new(), 0);
     for item in Trace::open(path)?.items() {
@@ -64,7 +64,7 @@ fn a_sink_gets_the_events_recorded_while_it_is_attached() -> Outcome {
     fire(0..100);
     fire_elsewhere(100..150)?;
     move_all(&mut recording);
-    // Losses before the sink is added are not its own, once a packet has counted them.
+    // Losses before the sink is added do not count for it, once a packet has counted them.
     fire(1_000_000..1_010_000);
     move_all(&mut recording);
     fire(0..1);
@@ -113,18 +113,18 @@ fn a_sink_that_stays_has_the_end_of_the_trace() -> Outcome {
         fire(1000 + round * 10..1000 + (round + 1) * 10);
     }
     let reports = recording.finish();
-    // Events that were still in the rings when the sink was added are its own.
+    // Events that were still in the rings when the sink was added belong to it.
     let expected: Vec<u64> = (150..320).chain(1000..1050).collect();
     assert_eq!(numbers(&late)?, expected);
     assert_eq!(text.lines().len(), expected.len(), "{}", text.text());
     for path in [&first, &late, &dt] {
         assert_balances(path);
     }
-    // Sinks that were there from the beginning have the whole trace.
+    // Sinks present from the beginning have the whole trace.
     assert_eq!(reports[0].account.chunk, None);
     let removed = reports[1].account.chunk.as_ref().ok_or("a part of the trace")?.removed;
     assert_eq!((removed.chunks, removed.events), (1, 150));
-    // Verifying the directory above compares the parts with each other.
+    // Verifying the parent directory compares the parts with each other.
     assert!(tracepoint_reader::verify(place.path())?.passed());
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A session's packets are streamed to a collector: nothing is lost with a connection, and nothing is stored twice.
+//! Streams a session's packets to a collector: a lost connection loses no packet, and no packet is stored twice.
 
 #[path = "stream_collector/bandwidth.rs"]
 mod bandwidth;
@@ -31,7 +31,7 @@ tracepoint::define_trace! {
 const LONG: Duration = Duration::from_secs(60);
 
 fn options(collector: &Collector) -> StreamOptions {
-    // The collector tells its port for data.
+    // The collector announces its data port.
     let to = Destination::new("127.0.0.1", collector.ports[0]);
     StreamOptions::to(to).sync_interval(Duration::from_millis(20)).flush(LONG)
 }
@@ -49,7 +49,7 @@ fn sum(account: &Account, of: fn(&StreamAccount) -> u64) -> u64 {
     account.channels.iter().flat_map(|channel| &channel.streams).map(of).sum()
 }
 
-/// The collector has stored each value below `number` once.
+/// Asserts that the collector has stored each value below `number` once.
 fn assert_stored(collector: &Collector, number: u64) -> Outcome {
     let dir = place();
     collector.write(dir.path())?;
@@ -74,7 +74,7 @@ fn a_collector_stores_the_packets_and_the_account() -> Outcome {
     assert!(watch.stats().peer.is_some_and(|peer| peer.starts_with("a collector of a test")));
     let began = Instant::now();
     let mut number = 0;
-    // Until times were promised: half a second and more after the first event.
+    // Until times were promised: at least half a second after the first event.
     while collector.files().syncs.len() < 20 {
         assert!(began.elapsed() < LONG);
         thread::scope(|scope| {
@@ -111,7 +111,7 @@ fn a_session_without_a_synchronisation_point_tells_the_alignment_of_its_clock() 
     let mut recording = Recording::start(config(), vec![Box::new(sink)])?;
     tracepoint::trace!(collected(1));
     drain(&mut recording);
-    // The answer to the first probe comes at once.
+    // The answer to the first probe arrives at once.
     let began = Instant::now();
     while collector.files().streams.is_empty() {
         assert!(began.elapsed() < LONG);
@@ -180,7 +180,7 @@ fn packets_stay_in_the_rings_while_the_window_is_full() -> Outcome {
         thread::sleep(Duration::from_millis(1));
     }
     let sent = watch.stats().packets;
-    // The rings hold all of that; what is acknowledged from now on makes room.
+    // The rings hold all of these events; acknowledgements from now on free memory.
     collector.acknowledges.store(true, Ordering::Relaxed);
     collector.cut();
     let report = recording.finish().remove(0);

@@ -1,4 +1,4 @@
-//! A session's packets are streamed to `lttng-relayd`, and babeltrace2 reads what it has stored, and its live stream.
+//! Streams a session's packets to `lttng-relayd`; babeltrace2 reads the stored trace and the live stream.
 
 use crate::common::relayd::Relayd;
 use crate::common::{Outcome, Recording, alone, view};
@@ -19,7 +19,7 @@ tracepoint::define_trace! {
     pub tick(n: u64) { n: u64 = n }
 }
 
-/// A long time for what should take a short one.
+/// A long time for an operation that should take a short one.
 const LONG: Duration = Duration::from_secs(60);
 
 fn options(relayd: &Relayd) -> StreamOptions {
@@ -31,7 +31,7 @@ fn config() -> Channel {
     Channel::discard(1 << 20).packets(64).overflow(0)
 }
 
-/// The directories of the sessions of the host, in order.
+/// Returns the directories of the host's sessions, in order.
 fn sessions(relayd: &Relayd) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(relayd.host("host")).expect("the directory of the host");
     let mut sessions: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
@@ -39,7 +39,7 @@ fn sessions(relayd: &Relayd) -> Vec<PathBuf> {
     sessions
 }
 
-/// The values of `n` in the lines of an event, in their order.
+/// Returns the values of `n` in the lines of an event, in order.
 fn values(text: &str, event: &str) -> Vec<u64> {
     let lines = text.lines().filter(|line| line.contains(event));
     lines.map(|line| line.rsplit_once("n = ").expect(line).1.trim_end_matches(" }").parse().expect(line)).collect()
@@ -50,7 +50,7 @@ fn drain(recording: &mut Recording) {
     recording.drain.drain();
 }
 
-/// Drains until this holds.
+/// Drains until this condition holds.
 fn drain_until(recording: &mut Recording, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + LONG;
     while !is_so() {
@@ -95,7 +95,7 @@ fn a_relay_stores_the_packets() -> Outcome {
     Ok(())
 }
 
-/// Every event after the viewer has attached is printed once, in the order of its time; idle threads do not stall it, and new ones appear.
+/// Every event after the viewer has attached is printed once, in order of time. Idle threads do not stall it, and new ones appear.
 #[test]
 fn a_live_viewer_sees_every_event() -> Outcome {
     let _alone = alone();
@@ -103,7 +103,7 @@ fn a_live_viewer_sees_every_event() -> Outcome {
     let sink = StreamSink::new(options(&relayd))?;
     let watch = sink.watch();
     let mut recording = Recording::start(config(), vec![Box::new(sink)])?;
-    // A thread that is idle from here on, and holds an open packet.
+    // A thread that is idle from here on, with an open packet.
     let (wake, woken) = channel::<()>();
     let (begun, has_begun) = channel();
     let idle = thread::spawn(move || {
@@ -198,7 +198,7 @@ fn a_relay_that_is_not_there_is_an_error_unless_it_is_waited_for() -> Outcome {
     Ok(())
 }
 
-/// The values that are stored in these sessions, sorted.
+/// Returns the values stored in these sessions, sorted.
 fn stored(sessions: &[PathBuf]) -> Vec<u64> {
     let texts = sessions.iter().map(|session: &PathBuf| view(Path::new(session)).0);
     let mut found: Vec<_> = texts.flat_map(|text| values(&text, "test:streamed")).collect();
@@ -206,7 +206,7 @@ fn stored(sessions: &[PathBuf]) -> Vec<u64> {
     found
 }
 
-/// What was under way when the relay was killed is counted; everything else is stored once.
+/// Packets underway when the relay was killed are counted as lost; everything else is stored once.
 #[test]
 fn a_relay_that_was_killed_is_found_again() -> Outcome {
     let _alone = alone();

@@ -19,7 +19,7 @@ fn lines_are_printed_while_recording() -> Outcome {
     let mut recording = Recording::start(Channel::discard(64 << 10), vec![Box::new(sink)])?;
     tracepoint::trace!(step(0, 1));
     thread::spawn(|| tracepoint::trace!(step(1, 2))).join().map_err(|_| "a thread")?;
-    // Unless old packets are closed, the watermark is not known.
+    // Unless old packets are closed, the watermark is unknown.
     recording.drain.drain();
     assert_eq!(out.lines().len(), 0);
     while out.lines().len() < 2 {

@@ -14,7 +14,7 @@ tracepoint::define_trace! {
 
 const EVENTS: u64 = 1_000;
 
-/// The text of two threads that fire in turn and are drained meanwhile, with a limit of `pending` bytes for waiting events.
+/// Returns the text of two threads that fire in turn and are drained in between, with a limit of `pending` bytes for waiting events.
 fn record(pending: usize) -> Result<Vec<String>, Box<dyn std::error::Error>> {
     let out = Shared::default();
     let sink = TextSink::new(out.clone()).options(Style::Babeltrace.into()).pending(pending);

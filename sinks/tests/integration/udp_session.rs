@@ -17,7 +17,7 @@ fn options() -> UdpOptions {
     UdpOptions::default().address(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
 }
 
-/// A client that keeps up, and acknowledges every message: the number of events, and the account.
+/// Runs a client that keeps up and acknowledges every message. Returns the number of events, and the account.
 fn read(server: SocketAddr) -> (u64, Account) {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     socket.connect(server).expect("loopback");
@@ -58,7 +58,7 @@ fn read(server: SocketAddr) -> (u64, Account) {
     (ack.events, Account::parse(&account).expect("an account"))
 }
 
-/// Events recorded before are missing in the client's copy, and are no loss of the sink.
+/// Events recorded before are missing in the client's copy, and are not losses of the sink.
 #[test]
 fn a_sink_that_is_added_later_serves_the_rest() -> Outcome {
     let _alone = alone();

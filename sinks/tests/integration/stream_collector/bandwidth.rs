@@ -1,4 +1,4 @@
-//! The caps on the bandwidth, and the pace of datagrams.
+//! Bandwidth caps, and the rate of datagrams.
 
 use super::collector::Collector;
 use super::datagrams::Lossy;
@@ -18,7 +18,7 @@ tracepoint::define_trace! {
 const CAP: u64 = 150_000;
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// The most bytes that came within a window.
+/// Returns the maximum number of bytes received within a window.
 fn most_in_a_window(received: &[(Instant, usize)]) -> usize {
     let (mut first, mut sum, mut most) = (0, 0, 0);
     for (time, bytes) in received {
@@ -32,7 +32,7 @@ fn most_in_a_window(received: &[(Instant, usize)]) -> usize {
     most
 }
 
-/// Records much more than the cap for more than a window.
+/// Records much more than the cap for longer than a window.
 fn stays_below_the_cap(change: fn(StreamOptions) -> StreamOptions) -> Outcome {
     let _alone = alone();
     let collector = Collector::start();
@@ -52,7 +52,7 @@ fn stays_below_the_cap(change: fn(StreamOptions) -> StreamOptions) -> Outcome {
     let (most, all) = (most_in_a_window(&files.received), files.received.iter().map(|(_, bytes)| bytes).sum::<usize>());
     assert!(most as u64 <= CAP * 10 * 105 / 100, "{most} bytes within {WINDOW:?}");
     assert!(all as u64 >= CAP * 10 / 2, "the cap is used: {all} bytes");
-    // What is not in the rings any more was sent, or is counted.
+    // Events that are no longer in the rings were sent or counted as lost.
     let lost = Account::parse(&files.account)?;
     let by_cap: u64 = lost.channels.iter().flat_map(|c| &c.streams).filter_map(|s| s.sink_lost.get("bandwidth")).sum();
     assert_eq!((by_cap, sum(&lost, |s| s.written) + by_cap), (sum(&lost, |s| s.sink), number));
@@ -74,7 +74,7 @@ fn a_cap_holds_over_udp() -> Outcome {
     stays_below_the_cap(|options| options.udp(1400))
 }
 
-/// A packet takes a second at the cap. The collector gives up what it asks for after a while.
+/// A packet takes a second at the cap. The collector gives up requested packets after a while.
 #[test]
 fn what_is_sent_again_does_not_wait_for_the_end_of_a_packet() -> Outcome {
     let _alone = alone();

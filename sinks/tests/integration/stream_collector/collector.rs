@@ -16,7 +16,7 @@ use tracepoint_wire::stream::{
     NO_SEQ, Ready, RecordHeader, SeqRange, Sync, ToCollector, ToSender, Welcome, route_of, stored_packet,
 };
 
-/// A stream that is stored.
+/// A stored stream.
 #[derive(Default)]
 pub(crate) struct Stored {
     pub(crate) name: String,
@@ -26,36 +26,36 @@ pub(crate) struct Stored {
     promised: u64,
 }
 
-/// What outlasts a collector that is killed: its files.
+/// State that survives a killed collector: its files.
 #[derive(Default)]
 pub(crate) struct Files {
     pub(crate) streams: BTreeMap<(u32, u64), Stored>,
     pub(crate) metadata: Vec<u8>,
     pub(crate) account: Vec<u8>,
     pub(crate) syncs: Vec<Sync>,
-    /// Streams in them whose last packet was not there.
+    /// Streams in them whose last packet had not arrived.
     pub(crate) overtaken: usize,
-    /// When each of them came, and when how many bytes came on the way for data.
+    /// When each of them arrived; and arrival times and sizes on the data connection.
     pub(crate) sync_times: Vec<Instant>,
     pub(crate) received: Vec<(Instant, usize)>,
     pub(crate) duplicates: u64,
     pub(crate) connections: u64,
-    /// Packets of each stream that are given up, as senders are told on each connection.
+    /// Packets of each stream that are given up, as reported on each connection.
     lost: Option<(u64, u64)>,
-    /// What is said in place of a welcome.
+    /// An error sent instead of a welcome.
     pub(crate) refusal: Option<(ErrorCode, &'static str)>,
-    /// The data port that senders are told, if it is another.
+    /// The data port announced to senders, if it differs.
     pub(crate) data_port: Option<u16>,
-    /// The version that is spoken, if it is another, and by how much the clock is ahead, in nanoseconds.
+    /// The protocol version, if it differs, and how far the clock is ahead, in nanoseconds.
     pub(crate) version: Option<u32>,
     pub(crate) clock_ahead: u64,
     /// A network that loses a datagram, if there is one.
     pub(crate) lossy: Option<datagrams::Lossy>,
-    /// Whether it answers the end only when its sender gives up, and the end that was told.
+    /// Set if it answers the end only when its sender gives up; and the end received from the sender.
     pub(crate) waits_at_end: bool,
-    /// The number of streams for which there is room.
+    /// Number of streams for which there is room.
     pub(crate) room: Option<usize>,
-    /// How late announcements are answered.
+    /// Delay of answers to announcements.
     pub(crate) announces_after: Duration,
     end: Option<Close>,
     key: Option<[u8; 16]>,
@@ -69,7 +69,7 @@ pub(crate) struct Files {
 pub(crate) struct Collector {
     pub(crate) files: Arc<Mutex<Files>>,
     pub(crate) ports: [u16; 2],
-    /// Whether packets are acknowledged.
+    /// Set while packets are acknowledged.
     pub(crate) acknowledges: Arc<AtomicBool>,
 }
 
@@ -115,7 +115,7 @@ impl Collector {
         files.token = [0; 16];
     }
 
-    /// Gives up packets of each stream that are stored already; their events.
+    /// Gives up packets of each stream that are stored already. Returns the number of their events.
     pub(crate) fn give_up(&self, first: u64, last: u64) -> u64 {
         let mut files = self.files();
         files.lost = Some((first, last));
@@ -143,7 +143,7 @@ impl Collector {
 }
 
 impl Files {
-    /// Stores a packet: its stream, and the number of the next one.
+    /// Stores a packet. Returns its stream, and the number of the next packet.
     pub(super) fn store(&mut self, wire: &[u8]) -> (u64, u64) {
         let route = route_of(wire).expect("a packet");
         let packet = stored_packet(wire).expect("a packet").concat();
@@ -176,7 +176,7 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64
 }
 
-/// Answers how a sender finds out what it talks to.
+/// Answers the commands by which a sender detects its peer.
 fn be_found(socket: &mut TcpStream) -> std::io::Result<()> {
     for _ in 0..2 {
         let mut header = [0; ControlHeader::SIZE];
@@ -208,14 +208,14 @@ fn next_message(socket: &mut TcpStream, payload: &mut Vec<u8>) -> std::io::Resul
     Ok(header)
 }
 
-/// Keeps the end for when the sender gives up, if the collector is to wait for that.
+/// Keeps the end until the sender gives up, if the collector is to wait for that.
 fn postpone(close: &Close, files: &Mutex<Files>) -> bool {
     let mut files = files.lock().expect("no panic");
     files.end = files.waits_at_end.then(|| close.clone());
     files.waits_at_end
 }
 
-/// Waits before a message is answered; whether its answer is postponed.
+/// Waits before a message is answered. Returns whether its answer is postponed.
 fn waits_with(message: &ToCollector<'_>, files: &Mutex<Files>) -> bool {
     match message {
         ToCollector::Close(close) if postpone(close, files) => return true,
@@ -229,12 +229,12 @@ fn waits_with(message: &ToCollector<'_>, files: &Mutex<Files>) -> bool {
     false
 }
 
-/// What of the streams has come, for which the sender waits no longer.
+/// Returns the counts of packets that have arrived, when the sender no longer waits.
 fn postponed(files: &Files) -> Vec<Delivered> {
     delivered(files.end.as_ref().expect("the streams are closed before"), files)
 }
 
-/// Waits until the packets that a sender counts are in, which are on their way on the other connection.
+/// Waits for the packets that a sender has counted, which are underway on the other connection.
 fn wait_for_packets(close: &Close, files: &Mutex<Files>) {
     let is_in = |files: &Files| {
         close.entries.iter().all(|entry| {
@@ -326,7 +326,7 @@ fn serve_control(
                     let stream = files.streams.get_mut(&key).expect("announced");
                     let is_in = entry.last == NO_SEQ || stream.next > entry.last;
                     assert!(entry.time >= stream.promised);
-                    // The promise is about what comes behind `last`.
+                    // The promise applies to packets after `last`.
                     if is_in {
                         stream.promised = entry.time;
                     }
@@ -355,12 +355,12 @@ fn serve_control(
     }
 }
 
-/// What of the streams has come.
+/// Returns the counts of packets that have arrived.
 fn delivered(close: &Close, files: &Files) -> Vec<Delivered> {
     let delivered = close.entries.iter().map(|entry| {
         let stream = &files.streams[&files.handles[&entry.handle]];
         let packets = stream.packets.len() as u64;
-        // Senders count what was given up.
+        // Senders count the packets that were given up.
         let is_whole = files.lost.is_none();
         let events = if is_whole { records(&stream.packets, entry.events_after) } else { 0 };
         let packets_lost = entry.packets - packets;
@@ -370,7 +370,7 @@ fn delivered(close: &Close, files: &Files) -> Vec<Delivered> {
     delivered.collect()
 }
 
-/// The records in these packets: each goes up to the next one's `events_before`, if that is the next one.
+/// Returns the number of records in these packets: each packet's reach up to the next one's `events_before`, if that is the next in number.
 fn records(packets: &[(PacketHeader, Vec<u8>)], events_after: u64) -> u64 {
     let ends = packets.iter().skip(1).map(|(header, _)| header.events_before).chain([events_after]);
     packets.iter().zip(ends).map(|((header, _), end)| end - header.events_before).sum()
@@ -413,7 +413,7 @@ fn serve_data(mut socket: TcpStream, files: &Mutex<Files>, acknowledges: &Atomic
             say(&control, &ToSender::Ack(Ack { sync: 0, metadata: 0, entries }))?;
         }
         drop(files);
-        // Now and then it is slow.
+        // It is slow at times.
         if next.is_multiple_of(7) {
             thread::sleep(Duration::from_millis(1));
         }

@@ -1,4 +1,4 @@
-//! The way for packets over UDP, of the collector of the tests.
+//! The UDP transport of the test collector.
 
 use super::collector::{Files, say};
 use std::collections::BTreeMap;
@@ -7,20 +7,20 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use tracepoint_wire::stream::{Ack, AckEntry, Datagram, DatagramHeader, Nack, NackEntry, Ready, ToSender};
 
-/// Packets of which not all has come, by handle and number: how many bytes have.
+/// Incomplete packets, by handle and number: the number of bytes that have arrived, and the bytes.
 type Parts = BTreeMap<(u64, u64), (usize, Vec<u8>)>;
 
-/// A network that loses one datagram, within the first packet of several, which is asked for when the next packet has begun.
+/// A network that loses one datagram, within the first packet of several, which is requested when the next packet has begun.
 #[derive(Default)]
 pub(crate) struct Lossy {
     lost: Option<NackEntry>,
     is_asked: bool,
-    /// The bytes of the next packet that had come when the datagram came again, and all that it has.
+    /// Number of bytes of the next packet that had arrived before the retransmission, and its size.
     pub(crate) interrupted: Option<(usize, usize)>,
 }
 
 impl Lossy {
-    /// Whether this datagram is lost.
+    /// Returns whether this datagram is lost.
     fn loses(&mut self, header: &DatagramHeader, length: usize, parts: &Parts, control: &TcpStream) -> bool {
         let DatagramHeader { handle, seq, offset, again, .. } = *header;
         if again {
@@ -41,7 +41,7 @@ impl Lossy {
     }
 }
 
-/// Puts packets together, and stores them. On the loopback interface they come in order, but for what is lost on purpose.
+/// Reassembles packets and stores them. On the loopback interface they arrive in order, except those lost on purpose.
 pub(super) fn serve(socket: &UdpSocket, files: &Mutex<Files>) {
     let mut buffer = vec![0; 65_536];
     let mut parts = Parts::new();

@@ -1,4 +1,4 @@
-//! What is promised to viewers follows what is closed.
+//! The promises to viewers follow the closing of packets.
 
 use super::collector::{Collector, Files};
 use super::{LONG, config, options};
@@ -24,7 +24,7 @@ fn no_time_is_promised_before_the_packets_are_closed() -> Outcome {
     recording.drain.flush(age);
     tracepoint::trace!(told(1));
     let event = clock::now();
-    // Rounds that close nothing: however long they go on, what is open is not passed over.
+    // Rounds that close nothing: for any number of them, the promise does not pass an open packet.
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(1) {
         recording.drain.drain();

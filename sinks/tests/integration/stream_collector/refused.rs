@@ -1,4 +1,4 @@
-//! What a sender tells of a collector that it cannot stream to, and of one whose clock is far off.
+//! Reports of a sender about a collector that it cannot stream to, and about one whose clock is far off.
 
 use super::collector::Collector;
 use super::{LONG, config, drain, options};
@@ -18,13 +18,13 @@ tracepoint::define_trace! {
 /// An hour, in nanoseconds.
 const HOUR: u64 = 3_600_000_000_000;
 
-/// Why a recording with this sink does not begin.
+/// Returns the reason why a recording with this sink does not begin.
 fn refusal(options: StreamOptions) -> Result<String, Box<dyn std::error::Error>> {
     let recording = Recording::start(config(), vec![Box::new(StreamSink::new(options)?)]);
     Ok(recording.err().ok_or("it began")?.to_string())
 }
 
-/// Another attempt would not help, so `retry` makes none, and no advice to start a collector is given.
+/// Another attempt would not help, so none is made despite `retry`, and there is no advice to start a collector.
 #[test]
 fn another_version_is_told_at_once() -> Outcome {
     let _alone = alone();
@@ -59,7 +59,7 @@ fn refused_ports_are_named_with_the_mend() -> Outcome {
     Ok(())
 }
 
-/// Behind a forwarded port the collector tells one that leads nowhere.
+/// Behind a forwarded port, the collector announces a data port that leads nowhere.
 #[test]
 fn a_data_port_that_is_given_is_used_in_place_of_the_one_that_is_told() -> Outcome {
     let _alone = alone();
@@ -92,13 +92,13 @@ fn the_difference_of_a_clock_that_is_far_off_is_known() -> Outcome {
         assert!(began.elapsed() < LONG);
         thread::sleep(Duration::from_millis(5));
     };
-    // Within what an answer may take.
+    // Within the time of an answer.
     assert!(ahead.abs_diff(HOUR.cast_signed()) < 60_000_000_000, "{ahead}");
     recording.finish();
     Ok(())
 }
 
-/// The sender may lose a connection before it has read what was given up, or before it has read that this is acknowledged.
+/// The sender may lose a connection before it has read the report of a loss, or before it has read the acknowledgement that follows it.
 #[test]
 fn what_was_given_up_is_counted_once_over_connections() -> Outcome {
     let _alone = alone();

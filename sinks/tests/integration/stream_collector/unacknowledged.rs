@@ -1,4 +1,4 @@
-//! What the collector has not acknowledged is not recorded, however the recording ends.
+//! Packets that the collector has not acknowledged are not recorded, however the recording ends.
 
 use super::collector::Collector;
 use super::{LONG, config, drain, options, sum};
@@ -27,7 +27,7 @@ fn wait_for(recording: &mut Recording, is_so: &dyn Fn() -> bool) {
     }
 }
 
-/// Without a buffer for repetitions packets are forgotten when they are sent, but they count.
+/// Without a resend buffer, packets are freed when they are sent, but they count.
 #[test]
 fn what_a_collector_that_is_gone_has_not_acknowledged_is_lost() -> Outcome {
     let _alone = alone();
@@ -62,7 +62,7 @@ fn what_a_collector_that_is_gone_has_not_acknowledged_is_lost() -> Outcome {
     Ok(())
 }
 
-/// It is asked for it when the time is up.
+/// The collector is asked for the packet when the time is over.
 #[test]
 fn what_the_collector_has_at_the_end_is_recorded() -> Outcome {
     let _alone = alone();
@@ -88,7 +88,7 @@ fn what_the_collector_has_at_the_end_is_recorded() -> Outcome {
     Ok(())
 }
 
-/// It has stored everything, and the connection is lost before it has said so. The time is up before it answers on the next one.
+/// The collector has stored everything, and the connection is lost before it has reported that. The time is over before it answers on the next one.
 #[test]
 fn what_the_collector_has_of_streams_that_are_not_announced_again_is_recorded() -> Outcome {
     let _alone = alone();
@@ -101,7 +101,7 @@ fn what_the_collector_has_of_streams_that_are_not_announced_again_is_recorded() 
     let packets = || collector.files().streams.values().map(|stream| stream.packets.len() as u64).sum::<u64>();
     let is_stored = || {
         let stats = watch.stats();
-        // What waits to be acknowledged has more bytes than what was sent by the memory of few packets: none waits to be sent.
+        // The waiting packets are larger than the sent ones by less than one packet's memory: none waits to be sent.
         let is_sent = stats.unacknowledged == EVENTS && stats.waiting < stats.bytes + 4096;
         is_sent && stats.packets == packets()
     };
@@ -120,7 +120,7 @@ fn what_the_collector_has_of_streams_that_are_not_announced_again_is_recorded() 
     Ok(())
 }
 
-/// The other streams go on.
+/// The other streams continue.
 #[test]
 fn a_stream_for_which_the_collector_has_no_room_is_lost_alone() -> Outcome {
     let _alone = alone();

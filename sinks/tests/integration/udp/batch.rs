@@ -83,7 +83,7 @@ fn many_events_in_a_message_cut_between_records() {
     }
     for mtu in [512, 1400, 9000] {
         let mut client = BatchClient::new(served.address());
-        // No more at once than the buffer of the client's socket holds.
+        // At most as many at once as the buffer of the client's socket holds.
         let accept = Accept { mtu, window: 8, ..usual() };
         client.begin(accept);
         let before = client.kept.events;
@@ -222,7 +222,7 @@ fn a_stopping_client_gets_the_rest_of_the_metadata() -> Outcome {
     let end = client.rest();
     assert_eq!(end.metadata as usize, client.kept.metadata.len());
     served.until(|stats| !stats.serving);
-    // A client that acknowledges none of it gets the totals all the same.
+    // A client that acknowledges none of it still gets the totals.
     let mut client = client.anew();
     client.begin(usual());
     served.numbers(0, [2]);
@@ -356,7 +356,7 @@ fn an_offer_is_taken_late() {
     assert_eq!((end.events, end.legacy), (1, 2));
 }
 
-/// The client has received no WELCOME, so that it cannot know the session that the server has opened for it.
+/// The client has received no WELCOME, so it cannot know the session that the server has opened for it.
 #[test]
 fn a_session_that_no_acknowledgement_has_reached_passes_its_count_on() {
     let mut served = Served::start(options());

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tracepoint_wire::udp::{Accept, FromServer, ToClient, ToServer};
 
-/// Datagrams that are no commands, and some that are.
+/// Invalid datagrams, and some valid commands.
 fn junk() -> Vec<Vec<u8>> {
     let mut junk: Vec<Vec<u8>> = vec![vec![], vec![0], vec![3], vec![1, 1], vec![0xff; 65_000], b"tpu1".to_vec()];
     let mut seed = 0x2545_f491_4f6c_dd1d_u64;
@@ -91,7 +91,7 @@ fn a_flood_does_not_disturb_a_session_of_batches() {
     served.numbers(0, 0..10);
     client.until(|kept| kept.events == 10);
     flood(&served, 5);
-    // Also from the client's own address.
+    // Even from the client's own address.
     let leaves = |datagram: &[u8]| ToServer::decode(datagram) == Ok(ToServer::Leave(client.session));
     for datagram in junk().iter().filter(|datagram| !leaves(datagram)) {
         client.socket.send(datagram).expect("loopback");
@@ -103,7 +103,7 @@ fn a_flood_does_not_disturb_a_session_of_batches() {
 
 #[test]
 fn no_address_is_sent_more_than_it_has_sent_before_it_is_validated() {
-    // Treated as clients on another machine.
+    // Handled like clients on another machine.
     let mut served = Served::start(options().trust_loopback(false));
     served.numbers(0, 0..10);
     let strangers: Vec<_> = (0..50).map(|_| UdpSocket::bind("127.0.0.1:0").expect("a socket")).collect();
@@ -126,7 +126,7 @@ fn no_address_is_sent_more_than_it_has_sent_before_it_is_validated() {
     assert!(client.kept.welcome.is_some_and(|welcome| welcome.first && welcome.earlier == 0));
 }
 
-/// Nonce and token for a client, whose address is validated by them.
+/// Returns a nonce and token for a client, which validate its address.
 fn validated(client: &mut BatchClient) -> Accept {
     for _ in 0..9 {
         client.say(ToServer::Start);
@@ -140,7 +140,7 @@ fn validated(client: &mut BatchClient) -> Accept {
     Accept { token, ..accept }
 }
 
-/// Repeats what the server has not answered yet, until a session begins, for some seconds.
+/// Repeats unanswered commands until a session begins, for some seconds.
 fn begin_patiently(client: &mut BatchClient) {
     client.socket.set_read_timeout(Some(Duration::from_millis(20))).expect("a timeout");
     let mut accept = None;
@@ -182,7 +182,7 @@ fn hosts_that_acknowledge_nothing_do_not_keep_a_client_out() {
                 std::thread::sleep(Duration::from_millis(10));
             }
         });
-        // Each of them has one session, and cannot end that of another one again.
+        // Each of them has one session, and cannot end another's again.
         served.until(|stats| stats.sessions == 3);
         std::thread::sleep(Duration::from_millis(1500));
         assert_eq!(served.stats().sessions, 3);
@@ -258,7 +258,7 @@ fn a_port_in_use_is_an_error() {
     let mut client = LegacyClient::new(served.address());
     client.start();
     assert_eq!(client.message(), SESSION_BEGIN);
-    // Also while a session has another socket on that port.
+    // Even while a session has another socket on that port.
     let error = tracepoint_sinks::udp::UdpServer::bind(options().address(served.address())).expect_err("taken");
     assert!(error.to_string().contains("another program listens there"), "{error}");
     client.socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");

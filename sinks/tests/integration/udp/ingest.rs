@@ -59,7 +59,7 @@ fn each_line_of_a_file_is_an_event_that_waits_for_a_client() -> Outcome {
     let lines: Vec<_> = lines.into_iter().filter(|line| !line.contains(&b'\n')).collect();
     // The last line has no end.
     fs::write(&path, lines.join(&b'\n'))?;
-    // Far fewer may wait than there are.
+    // The limit is far below their number.
     let served = Served::start(options().events_from(&path).limit(10_000).linger(std::time::Duration::MAX));
     let mut client = BatchClient::new(served.address());
     client.begin(Accept::new(0));

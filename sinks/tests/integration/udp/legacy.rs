@@ -228,7 +228,7 @@ fn clients_of_the_batch_layout_are_served() -> Outcome {
     Ok(())
 }
 
-/// All events wait already, and the client pauses, with the receive buffer that the system gives it.
+/// All events wait already, and the client pauses, with the system's default receive buffer.
 #[test]
 fn a_client_that_pauses_loses_nothing_at_the_default_pace() {
     let mut served = Served::start(options());

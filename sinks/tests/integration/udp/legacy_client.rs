@@ -1,4 +1,4 @@
-//! A client of the legacy layout, written from the tables of its format alone.
+//! A client of the legacy layout, written only from the tables of its format.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -49,7 +49,7 @@ impl LegacyClient {
         self.say(&[2]);
     }
 
-    /// Receives the next datagram, and checks what holds for all.
+    /// Receives the next datagram, and checks the properties common to all.
     pub(crate) fn datagram(&mut self) -> Vec<u8> {
         let mut buffer = [0; 4096];
         let size = self.socket.recv(&mut buffer).expect("a message");
@@ -88,7 +88,7 @@ impl LegacyClient {
         self.next
     }
 
-    /// Receives an event: its text.
+    /// Receives an event. Returns its text.
     pub(crate) fn event(&mut self) -> String {
         match self.message() {
             Message::Packet { content, .. } => String::from_utf8(content).expect("text"),
@@ -106,7 +106,7 @@ impl LegacyClient {
     }
 }
 
-/// The text of an event with a number.
+/// Returns the text of an event with a number.
 pub(crate) fn number(n: u32) -> String {
     format!("test:number: {{ n = {n} }}")
 }
