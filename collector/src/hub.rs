@@ -4,7 +4,7 @@
 //!   session:  Open ──sender gone──▶ Closing ──all streams closed──▶ Closed ──no viewer is attached──▶ (removed)
 //!
 //!   stream:   Open ──CLOSE_STREAM and its last packet, or the sender gone──▶ Closing ──files closed──▶ Closed
-//!                    (indexes that wait for packets: until those have come, at most LINGER)
+//!                    (indexes that wait for packets: until these arrive, at most LINGER)
 //! ```
 
 mod chunks;

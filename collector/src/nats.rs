@@ -1,9 +1,9 @@
 //! Takes traces from a NATS broker and shares them with other collectors: see `docs/nats.md`.
 //!
 //! ```text
-//!   search: which traces has the broker, and who has their leases? ──claimed──▶ a task for each trace that this collector has
+//!   search: lists the traces of the broker and their leases ──claimed──▶ one task per trace
 //!   trace:  hello, control ─▶ hub ◀─ messages, in the order of the broker
-//!             │ each second, and when much was stored: what the storage has done
+//!             │ every second, and when much was stored: progress of the storage
 //!             ▼
 //!           commit to the lease ─▶ acknowledge, purge
 //! ```

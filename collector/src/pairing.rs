@@ -2,14 +2,14 @@
 //!
 //! A stock sender sends a packet over the data connection and its index over the control connection, in either order. Indexes share one connection
 //! and arrive in stream order; packets may be spread over several. So packets are emitted in the order of the indexes, each as soon as it has its
-//! own. A beacon is emitted after the packets whose indexes came before it.
+//! own. A beacon is emitted after the packets whose indexes arrived before it.
 //!
 //! ```text
 //!                  first index with its packet: both leave
 //!   Indexed ◀──────────────────────────────────────────────┐
 //!      │                                                    │
-//!      ├─ packets wait for an index, time is up ──▶ Unindexed: packets leave by number, indexes are ignored
-//!      └─ the first index waits for its packet, and packets behind it wait, time is up ──▶ the packet is missing; go on
+//!      ├─ packets wait for an index, timeout ──▶ Unindexed: packets leave by number, indexes are ignored
+//!      └─ the first index waits for its packet, and later packets wait, timeout ──▶ the packet counts as missing
 //! ```
 //!
 //! A packet whose number does not exceed the last emitted one is late or a duplicate, and is dropped.

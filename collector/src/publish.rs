@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   sender ──▶ hub ──▶ files of the session ◀── follows ── session ── publish ──▶ broker
-//!               └────▶ log of the session   ◀── follows ──┘   ◀── stored: the position goes on, and is written each second
+//!               └────▶ log of the session   ◀── follows ──┘   ◀── stored: the position advances, and is written every second
 //! ```
 //!
 //! Packets are read back from the files in which the collector has stored them, so the files are the queue: an unreachable or full broker delays

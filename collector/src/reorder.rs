@@ -5,14 +5,14 @@
 //!
 //! ```text
 //!   packet (s, p)   s < n, or queued ────────▶ late or a duplicate: dropped, counted
-//!                   p is none, or p < n ─────▶ leaves; n = s + 1; the queue is looked at again
+//!                   p is none, or p < n ─────▶ leaves; n = s + 1; the queue is checked again
 //!                   otherwise ───────────────▶ queued behind a gap, [n, p] or [s' + 1, p] with s' queued before it
 //!
-//!   gap:  new ──delay, or `packets` queued──▶ asked for ──every RETRY──▶ asked for again
+//!   gap:  new ──delay, or `packets` queued──▶ requested ──every RETRY──▶ requested again
 //!          │                                     │
-//!          └──────── its packets come, or are gone: closed ◀┘
-//!         GONE_TIME after the sender has said that they are gone; the network may still have them
-//!         the first gap, asked for, and nothing sent again for `time`; or more than `bytes` queued: given up, n = p + 1
+//!          └────── its packets arrive or are gone ──▶ closed
+//!         gone: GONE_TIME after the sender has reported that, because the network may still deliver them
+//!         given up, n = p + 1: the first gap, if it was requested and nothing was sent again for `time`, or more than `bytes` are queued
 //! ```
 //!
 //! A gap's age is counted from the arrival of the packet behind it. After the last packet sent there is no such packet; a synchronisation message

@@ -266,7 +266,7 @@ mod tests {
         let mut taken = Vec::new();
         let [one, two, three] = [1, 2, 3].map(|host| Holder { sender: None, ..holder(host, 0) });
         assert_eq!([one, two, three].map(|of| flood(&shares, of, &mut taken)), [50, 24, 12]);
-        // An address gets more until it has half of what it would find free.
+        // An address gets more until it has half of the amount that it would find free.
         assert!(!shares.would_fit(three, 2, 1) && shares.would_fit(three, 2, 2) && !shares.would_fit(one, 2, 39));
         let share = taken.pop().expect("a share").hand_over(two);
         assert_eq!(shares.used(), 86);

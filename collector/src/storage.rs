@@ -8,7 +8,7 @@
 //! The state machine creates the files, so that the sender gets an answer, and hands them to the [thread](thread), which alone writes to them. The
 //! thread runs jobs in the order in which they were queued, across all streams. So viewers see a beacon after the packets before it, and a packet
 //! after the metadata before it. A disk that stalls delays only the thread. The removal of a directory is the exception to the order: it does not
-//! wait behind a packet for which there is no space.
+//! wait behind a packet that finds no space.
 //!
 //! Packets of a stream that are queued together are written with one call, then their entries to the index file. After a kill the last packets may
 //! have no entry, and [repair](repair) cuts them off. No data is synced to the disk: written data survives a killed process, but not a power failure.

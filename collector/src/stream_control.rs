@@ -1,10 +1,10 @@
 //! One control connection of the stream protocol: the sender's messages, and the answers to them. Has no socket.
 //!
 //! ```text
-//!   New ──HELLO, with a shared key CHALLENGE and AUTH──▶ Open ──CLOSE of the session──▶ Closing ──all streams CLOSED, and the account stored──▶ Ended
-//!                   │ GIVE_UP, or connection lost    │ GIVE_UP: the streams are closed with what is there
-//!                   ▼                                │ connection lost: the session is
-//!                Closed; or detached: it waits       ▼
+//!   New ──HELLO (with a shared key: CHALLENGE, AUTH)──▶ Open ──CLOSE of the session──▶ Closing ──all streams closed, account stored──▶ Ended
+//!
+//!   Open:     GIVE_UP closes the session; a lost connection detaches it, and it waits for its sender
+//!   Closing:  GIVE_UP closes the streams as they are; a lost connection closes the session
 //! ```
 
 use crate::hub::{Hub, Opened};

@@ -3,12 +3,12 @@
 //! ```text
 //!   DIR/metadata               one append-only text: layout, environment, clock, channels, events
 //!   DIR/<channel>_<instance>   the packets of one ring, one after the other
-//!   DIR/.account/account.json   what was fired, recorded and lost; below DIR, where viewers do not look for streams
+//!   DIR/.account/account.json   counts of fired, recorded and lost events; viewers do not look for streams there
 //!
 //!   DIR/chunk-NUMBER/          the same for each chunk of a trace that is rotated by size, by time, or on request
 //! ```
 //!
-//! Packets are CTF already and are appended as they come. A file always ends with a complete packet: a partial write is truncated, and
+//! Packets are CTF already and are appended as they arrive. A file always ends with a complete packet: a partial write is truncated, and
 //! space for the last packet of a stream, which has the final counts, is reserved from the start.
 
 mod accounting;

@@ -3,7 +3,7 @@
 //! ```text
 //!   packet ──▶ a slot; when all are used, the slot of the oldest packet
 //!   events ──▶ metadata  ┐ postambles, always in two copies: one of them is
-//!   account, every 500 ms┘ complete at whatever instant the process is killed
+//!   account, every 500 ms┘ complete at any instant at which the process is killed
 //! ```
 //!
 //! The file never grows beyond its slots and postambles. `tracectl view` and `verify` read it like a directory; `tracectl convert` writes a directory

@@ -4,11 +4,11 @@
 //!   opening: the beginning of the trace is read; in a new epoch the next chunk is made; the hub opens the session
 //!     ▼
 //!   collecting ── message ─▶ hub; packets are remembered until they are stored
-//!     │      │── each quarter of the lease, each second if there is news: commit ─▶ acknowledge
-//!     │      └── the lease is in doubt: nothing is taken until a commit succeeds
-//!     ├─ the account is stored ─▶ commit Done ─▶ the broker forgets the trace
-//!     ├─ nothing comes, or the collector ends ─▶ commit Released ─▶ the chunk is completed
-//!     └─ another one has the lease ─▶ what is behind the position at which this epoch ended is cut off
+//!     │      │── every quarter of the lease time, every second with progress: commit ─▶ acknowledge
+//!     │      └── the lease is in doubt: no messages are fetched until a commit succeeds
+//!     ├─ the account is stored ─▶ commit Done ─▶ the trace is purged from the broker
+//!     ├─ no messages arrive, or the collector ends ─▶ commit Released ─▶ the chunk is completed
+//!     └─ another collector has the lease ─▶ data beyond the end of this epoch is removed
 //! ```
 
 mod ending;

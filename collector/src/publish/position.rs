@@ -1,7 +1,7 @@
 //! The progress of publishing a trace, stored for the next collector in the file [`POSITION`] in the session's directory.
 //!
 //! ```text
-//!   log BYTES                     up to where the broker has what is in the log
+//!   log BYTES                     offset in the log up to which the broker has its messages
 //!   NUMBER PASSED LAST            for each stream, by its number in the log; LAST is `-` before the first packet
 //! ```
 //!

@@ -1,11 +1,11 @@
 //! Publishes one trace over one connection.
 //!
 //! ```text
-//!   HELLO ─▶ publishing ── METADATA, ANNOUNCE: each is stored before anything behind it is published
-//!               │      └── packets, in the order of their stream, while there is room under way; SYNC when they are published
-//!               │      ◀── stored: the position goes on
-//!               ├─ the account has come, and all packets are stored ─▶ CLOSE, ACCOUNT ─▶ Done
-//!               ├─ the session is not open, and all packets are stored ─▶ Settled: its sender may come back
+//!   HELLO ─▶ publishing ── METADATA, ANNOUNCE: each is stored before the next message is published
+//!               │      └── packets, in the order of their stream, while there is memory for them; SYNC when they are published
+//!               │      ◀── stored: the position advances
+//!               ├─ the account is there, and all packets are stored ─▶ CLOSE, ACCOUNT ─▶ Done
+//!               ├─ the session is not open, and all packets are stored ─▶ Settled: its sender may reconnect
 //!               └─ a message is not stored, or the connection is lost ─▶ Lost: another connection begins at the position
 //! ```
 

@@ -30,8 +30,8 @@ pub struct SinkReport {
 }
 
 impl SinkReport {
-    /// Returns the report that describes best what is kept of a recording: that of the sink that stores most of the events, the first of equal ones.
-    /// Sinks that do not store packets count only if there are no others.
+    /// Returns the report that best describes the stored part of a recording: that of the sink that stores most of the events, the first of equal
+    /// ones. Sinks that store no packets count only if there are no others.
     pub fn of_most(reports: &[Self]) -> Option<&Self> {
         let stored = |report: &Self| {
             let streams = report.account.channels.iter().flat_map(|channel| &channel.streams);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   open: HELLO ─▶ WELCOME, data connection ─▶ READY; ANNOUNCE for all known streams
-//!     │ all are ANNOUNCED: what is kept and not stored is sent again
+//!     │ all are ANNOUNCED: kept packets that are not stored are sent again
 //!     ▼
 //!   streaming ── packet: ANNOUNCE before a stream's first one; METADATA if there is more; the packet, while the window has room
 //!     │      └── synchronisation point: SYNC, CLOCK_PROBE

@@ -1,12 +1,12 @@
 //! A session with a NATS broker: packets are published to a stream of `JetStream`, and kept until the broker has stored them.
 //!
 //! ```text
-//!   open: HELLO                              each of these is stored before anything behind it is published
+//!   open: HELLO                              each of these is stored before the next message is published
 //!     │
 //!     ▼
 //!   publishing ── packet: METADATA if there is more; ANNOUNCE before a stream's first one; the packet, while the window has room
 //!     │       └── synchronisation point: SYNC
-//!     │       ◀── stored: releases what was published, in its order
+//!     │       ◀── stored: releases published messages, in order
 //!     ▼ the recording has ended, all packets are stored
 //!   closing: CLOSE, ACCOUNT ─▶ stored ─▶ over
 //! ```

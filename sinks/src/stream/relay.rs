@@ -7,7 +7,7 @@
 //!   streaming ── first packet of a stream: ADD_STREAM (and once for the metadata), STREAMS_SENT
 //!     │      └── packet: SEND_METADATA if there is more, data, SEND_INDEX
 //!     │      └── synchronisation point: beacons of idle streams
-//!     │      └── at intervals: DATA_PENDING for what was sent
+//!     │      └── at intervals: DATA_PENDING for sent packets
 //!     ▼ the recording has ended, all packets are sent
 //!   confirming ◀─▶ DATA_PENDING …, QUIESCENT_CONTROL for the metadata, until nothing is pending
 //!     ▼ viewers have had the time to read the last packets

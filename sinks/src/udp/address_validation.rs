@@ -1,8 +1,8 @@
 //! Address validation: determines which addresses are trusted, or have proved by a token that they receive datagrams sent to them.
 //!
 //! A forged address costs no memory: nonces and tokens are keyed hashes of the address and the time. The number of bytes received from an address
-//! limits what is sent to it before it is validated; these counts are kept in a table of fixed size. So are the hosts whose sessions ended without an
-//! acknowledgement: their next sessions give way to other clients at once.
+//! limits the bytes sent to it before it is validated; these counts are kept in a table of fixed size. So are the hosts whose sessions ended
+//! without an acknowledgement: their next sessions give way to other clients at once.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;

@@ -1,9 +1,9 @@
 //! Rotation of a session's chunks: a chunk that is too large or too old is followed by another, and the oldest ones are removed.
 //!
 //! ```text
-//!   due ──▶ ending: packets and metadata wait, and the storage does what it was given
-//!       ──marked──▶ the next chunk is made as `.next-chunk`: metadata, files, where each stream is ──renamed──▶ the account of the old chunk
-//!       ──▶ streams go on in the next chunk ──▶ the storage removes the oldest chunk, its metadata first
+//!   due ──▶ ending: packets and metadata wait, and the storage finishes its queue
+//!       ──marked──▶ the next chunk is prepared as `.next-chunk`: metadata, files, state of each stream ──renamed──▶ the account of the old chunk
+//!       ──▶ streams continue in the next chunk ──▶ the storage removes the oldest chunk, its metadata first
 //! ```
 //!
 //! If the collector is killed before the rename, no rotation took place, and [repair](crate::storage::repair) removes the prepared directory. If it

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   session ── Publish ──▶ thread: publishes in this order, waits for the acknowledgements in this order
-//!   session ◀── Said ───── Stored, for each one; Lost: the broker refuses one or is away, and the thread ends
+//!   session ◀── Said ───── Stored, for each one; Lost: the broker refuses one or cannot be reached, and the thread ends
 //! ```
 //!
 //! A lost connection ends the thread, and the worker opens another one.

@@ -62,7 +62,7 @@ fn what_a_collector_that_is_gone_has_not_acknowledged_is_lost() -> Outcome {
     Ok(())
 }
 
-/// The collector is asked for the packet when the time is over.
+/// When the time is over, the sender asks the collector which packets it has.
 #[test]
 fn what_the_collector_has_at_the_end_is_recorded() -> Outcome {
     let _alone = alone();
