@@ -1,4 +1,4 @@
-//! The clock at a site, next to what it is made from and what it stands for.
+//! The cost of reading the clock at a site, compared with its parts and with the system call that it replaces.
 #![allow(missing_docs, reason = "criterion_group! makes an undocumented function")]
 
 use criterion::{Criterion, criterion_group, criterion_main};

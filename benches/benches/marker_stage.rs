@@ -1,11 +1,11 @@
-//! One evaluation for all subscribers: what an event costs with 1, 2 and 4 channels subscribed. The clock alone is in `clock.rs`.
+//! One evaluation for all subscribers: the cost of an event with 1, 2 and 4 channels subscribed. The clock alone is measured in `clock.rs`.
 #![allow(missing_docs, reason = "criterion_group! makes an undocumented function")]
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
 use tracepoint_benches::{Recording, small, text};
 
-/// Runs `bench` while `event` is recorded into so many channels. Criterion does not run what its filter leaves out, so that nothing is recorded.
+/// Runs `bench` while `event` is recorded into this number of channels. Criterion skips benches excluded by its filter, and then nothing is recorded.
 fn recorded(event: &str, subscribers: usize, bench: impl FnOnce(&mut u64)) {
     let mut rounds = 0;
     let recording = Recording::start(event, subscribers);
@@ -15,7 +15,7 @@ fn recorded(event: &str, subscribers: usize, bench: impl FnOnce(&mut u64)) {
 
 fn marker_stage(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("marker_stage");
-    // What the loop costs: the difference to `off` is the site. Off, the arguments are not evaluated.
+    // The cost of the loop: the difference to `off` is the site. If the site is off, the arguments are not evaluated.
     group.bench_function("off/baseline", |bencher| bencher.iter(|| ()));
     group.bench_function("off", |bencher| {
         bencher.iter(|| tracepoint::trace!(small(black_box(1), black_box(2), black_box(3))));

@@ -21,7 +21,7 @@ fn lttng() {
     sites.files(["c/lttng.c", "c/lttng_session.c"]).include("c").warnings(false).compile("peers_lttng");
     println!("cargo:rustc-link-lib=dylib=lttng-ust-tracepoint");
     println!("cargo:rustc-link-lib=dylib=dl");
-    // LTTng finds its tracepoints between two symbols that the linker defines, which rust-lld does not take as a use of them.
+    // LTTng finds its tracepoints between two linker-defined symbols, which rust-lld does not count as references to them.
     println!("cargo:rustc-link-arg=-Wl,-z,nostart-stop-gc");
 
     let provider = Path::new(&env::var_os("OUT_DIR").expect("cargo says where")).join("peers_lttng_provider.so");

@@ -1,7 +1,7 @@
-//! What is recorded of threads that live for three events: `births [TRACECTL]` prints a table.
+//! The recorded and lost events of threads that fire only three events each: `births [TRACECTL]` prints a table.
 //!
-//! Each row is a process of its own, which makes threads in rounds, so many at once, or one after another at a rate. It has a session of its
-//! own, or `TRACECTL record` takes the packets from outside. The memory is the most that the rings took.
+//! Each row is a separate process, which creates threads in rounds of a given size, or one after another at a rate. It has its own session,
+//! or `TRACECTL record` drains its rings. The memory is the maximum that the rings took.
 #![forbid(unsafe_code)]
 #![expect(clippy::cast_precision_loss, reason = "figures for people")]
 
@@ -24,7 +24,7 @@ tracepoint::define_trace! {
 
 const THREADS: u64 = 10_000;
 const EVENTS: u64 = 3;
-/// The shape of the crowd, and what the table calls it.
+/// The pattern of thread creation, and its name in the table.
 const CROWDS: [(&str, &str); 5] = [
     ("at-once 50", "50 at once"),
     ("at-once 200", "200 at once"),
@@ -65,7 +65,7 @@ fn crowd(shape: &str, number: u64) {
     }
 }
 
-/// What the files below a directory take, in bytes.
+/// Total size of the files below a directory, in bytes.
 fn size_of(dir: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(dir) else { return 0 };
     let size = |entry: fs::DirEntry| match entry.metadata() {
@@ -76,7 +76,7 @@ fn size_of(dir: &Path) -> u64 {
     entries.flatten().map(size).sum()
 }
 
-/// In a process of a row: what it recorded itself, if it has a session.
+/// In the process of a row: prints its own counts, if it has a session.
 fn row(how: &str, shape: &str, number: u64, place: &Path) -> Result<(), Box<dyn Error>> {
     let is_over = AtomicBool::new(false);
     let most = AtomicU64::new(0);
@@ -90,7 +90,7 @@ fn row(how: &str, shape: &str, number: u64, place: &Path) -> Result<(), Box<dyn 
     while !lives.is_on() && Instant::now() < deadline {
         sleep(Duration::from_millis(1));
     }
-    // As a program that has begun before.
+    // As in a program that started earlier.
     sleep(Duration::from_millis(300));
     scope(|scope| {
         scope.spawn(|| {

@@ -1,9 +1,9 @@
-//! What the checksum of a packet costs, beside the two other things that a drain does with each byte: the copy out of the ring, and the
-//! `write` into a file in memory. `checksum [ROUNDS]` prints a Markdown table; medians of interleaved rounds. `scripts/costs.sh` puts it into
+//! The cost of a packet's checksum, compared with the two other operations of a drain on each byte: the copy out of the ring, and the
+//! `write` into a file in memory. `checksum [ROUNDS]` prints a Markdown table with medians of interleaved rounds. `scripts/costs.sh` copies it into
 //! the book.
 //!
-//! Each round takes other packets than the one before, so that few of their bytes are in the first caches of this core, as is so with those
-//! that another core has written.
+//! Each round uses other packets than the one before, so that few of their bytes are in the first-level caches of this core, as with packets
+//! written by another core.
 #![forbid(unsafe_code)]
 #![expect(clippy::cast_precision_loss, reason = "figures for people")]
 
@@ -17,9 +17,9 @@ use tracepoint_reader::internal::checksum;
 
 /// The default of a session: rings of 1 MiB with 8 packets.
 const PACKET: usize = 128 << 10;
-/// Packets that are taken in turn: 8 MiB.
+/// Number of packets used in turn: 8 MiB.
 const PACKETS: usize = 64;
-/// Small packets, as they are flushed at low rates.
+/// Small packets, as flushed at low rates.
 const SMALL: usize = 1 << 10;
 
 fn main() -> ExitCode {

@@ -1,6 +1,6 @@
-//! A program to count instructions in: `costs MODE N` does N iterations of a loop with one site in it.
+//! A program for counting instructions: `costs MODE N` runs N iterations of a loop with one site in it.
 //!
-//! Run it twice under callgrind with different N; the difference, less that of the mode `none`, is what an event costs.
+//! Run it twice under callgrind with different N; the difference, minus that of the mode `none`, is the cost of an event.
 //! `scripts/costs.sh` does so.
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! What the Data-Trace library costs, each figure next to the plain thing that does the same: `datatrace [ROUNDS [DIRECTORY]]`
-//! prints tables. Files are made in DIRECTORY, or the place for temporary files.
+//! The cost of the Data-Trace library, compared with plain code for the same purpose: `datatrace [ROUNDS [DIRECTORY]]`
+//! prints tables. Files are created in DIRECTORY, or in the directory for temporary files.
 //!
 //! The sides of a comparison run alternately; a figure is the median of its rounds, a ratio the median of the rounds' ratios.
 
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// One side of a comparison: runs once in a directory, and says how long what counts of it took.
+/// One side of a comparison: runs once in a directory, and returns the duration of the measured part.
 type Side<'a> = (&'a str, &'a dyn Fn(&Path) -> Duration);
 
 /// Runs the sides alternately. Returns for each the median, and the median of its ratio to the first.
@@ -39,7 +39,7 @@ fn alternate(place: &Path, rounds: usize, sides: &[Side]) -> Vec<(Duration, f64)
     for round in 0..=rounds {
         for ((_, side), times) in sides.iter().zip(&mut times) {
             let time = side(place);
-            // The first round only warms up.
+            // The first round is a warm-up.
             if round > 0 {
                 times.push(time);
             }
@@ -56,7 +56,7 @@ fn alternate(place: &Path, rounds: usize, sides: &[Side]) -> Vec<(Duration, f64)
     times.iter_mut().map(of).collect()
 }
 
-/// Processor time of this thread: writes go to the page cache, and what other programs do meanwhile is not counted.
+/// Processor time of this thread: writes go to the page cache, and the work of other programs is not counted.
 fn timed(work: impl FnOnce()) -> Duration {
     let now = || {
         let time = clock_gettime(ClockId::ThreadCPUTime);

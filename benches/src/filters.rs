@@ -1,6 +1,6 @@
-//! A program to count instructions in: `filters EXPRESSION N` fires N events that the filter refuses.
+//! A program for counting instructions: `filters EXPRESSION N` fires N events that the filter rejects.
 //!
-//! Run it twice under callgrind with different N; the difference, less that of the filter `false`, is what the expression costs at an
+//! Run it twice under callgrind with different N; the difference, minus that of the filter `false`, is the cost of the expression per
 //! event. `scripts/costs.sh` does so.
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The floor of a drain: a loop that writes packets which another core has just filled.
+//! The lower bound of a drain: a loop that writes packets which another core has just filled.
 
 use std::fs::File;
 use std::io::Write;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// As a ring of the default size has them.
+/// The size used with a ring of the default size.
 const PACKET: usize = 128 << 10;
 const PACKETS: usize = 8;
 const RECORD: usize = 24;

@@ -1,7 +1,7 @@
-//! What `fork` costs beside an agent: `fork [ROUNDS]` prints a table of times in microseconds.
+//! The cost of `fork` with an agent in the process: `fork [ROUNDS]` prints a table of times in microseconds.
 //!
-//! Each row is a process of its own, a copy of this one, in the state that its name says. They take turns, so that what else the machine
-//! does concerns all of them alike. The time is that of the call in the parent; the child ends at once, and is waited for before the next.
+//! Each row is a separate process, a copy of this one, in the state given by its name. They take turns, so that disturbances of the machine
+//! affect all of them alike. The time is that of the call in the parent; the child ends immediately, and is reaped before the next call.
 #![expect(unsafe_code, reason = "`fork` has no safe interface")]
 
 use nix::libc::_exit;
@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tracepoint::{Agent, Channel, Session};
 
-/// The states, and what the table calls them.
+/// The states, and their names in the table.
 const STATES: [(&str, &str); 5] = [
     ("plain", "a new process"),
     ("thread", "with another thread"),
@@ -22,7 +22,7 @@ const STATES: [(&str, &str); 5] = [
     ("session", "with an agent and a session that records"),
     ("stopped", "after the session has ended"),
 ];
-/// Forks of one process before it is another's turn.
+/// Number of forks of one process before the next process takes its turn.
 const BATCH: usize = 20;
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {

@@ -1,9 +1,9 @@
-//! How much tracing delays a thread that works at a fixed rate: `late TRACECTL [HZ [SECONDS]]` prints a table.
+//! The delay caused by tracing to a thread that works at a fixed rate: `late TRACECTL [HZ [SECONDS]]` prints a table.
 //!
-//! The thread is in a process of its own, which has an agent and is controlled by `tracectl`. At each of its ticks it reads the clock, fires an
-//! event, and reads the clock again: *event* is the time between the two, *late* the time from the tick to the first. With
-//! `LATE_PREFIX='chrt -f 50 taskset -c 0'` the process begins with that priority and on that processor, and so do the threads that it starts, unless they
-//! leave both.
+//! The thread is in a separate process with an agent, controlled by `tracectl`. At each of its ticks it reads the clock, fires an
+//! event, and reads the clock again: *event* is the time between the two readings, *late* the time from the tick to the first. With
+//! `LATE_PREFIX='chrt -f 50 taskset -c 0'` the process starts with that priority and on that processor; the threads that it starts inherit both
+//! unless they change them.
 #![forbid(unsafe_code)]
 #![expect(clippy::cast_precision_loss, reason = "figures for people")]
 
@@ -21,11 +21,11 @@ tracepoint::define_trace! {
     pub tick(n: u64) { n: u64 = n }
 }
 
-/// What happens meanwhile. Ticks of the first do not count.
+/// The phases of the measurement. Ticks of the first one do not count.
 const PHASES: [&str; 7] = ["", "off", "on", "attach", "detach", "snapshot", "full"];
-/// Attaches, detaches and snapshots.
+/// Number of attaches, detaches and snapshots.
 const REPEATS: usize = 20;
-/// Events that fill all rings, the overflow included.
+/// Number of events that fill all rings, including the overflow.
 const FILL: u64 = 3_000_000;
 
 /// In the process: ticks until its input ends, and prints the times of each phase.
@@ -34,7 +34,7 @@ fn ticks(hz: u32) -> Result<(), Box<dyn Error>> {
     let phase = AtomicUsize::new(0);
     let pause = Duration::from_secs(1) / hz;
     let mut times: Vec<(Vec<u64>, Vec<u64>)> = PHASES.iter().map(|_| Default::default()).collect();
-    // Room that is there before it is needed.
+    // Memory is touched before it is needed.
     for (events, lates) in &mut times {
         events.resize(1 << 17, 0);
         lates.resize(1 << 17, 0);
@@ -67,7 +67,7 @@ fn ticks(hz: u32) -> Result<(), Box<dyn Error>> {
             let event = before.elapsed();
             times[now].0.push(event.as_nanos() as u64);
             times[now].1.push(before.saturating_duration_since(next).as_nanos() as u64);
-            // What came too late is not caught up with.
+            // Missed ticks are skipped.
             next = next.max(before);
         }
     });
@@ -85,7 +85,7 @@ fn ticks(hz: u32) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The process that ticks.
+/// The ticking process.
 struct Ticking {
     child: Child,
     to: Option<ChildStdin>,
@@ -161,7 +161,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     (0..REPEATS).try_for_each(|n| control(&format!("snapshot s -o snapshot{n}")))?;
     process.phase("")?;
     control("destroy s")?;
-    // A recorder that takes nothing.
+    // A recorder that is stopped and takes nothing.
     let mut recorder = Command::new(tracectl);
     recorder.args(["record", "-e", "late:*", "-o", "full", "-p", &process.child.id().to_string()]);
     let mut recorder =

@@ -1,4 +1,4 @@
-//! What the benches share: the events that they fire, channels to record them, and the floor of a drain.
+//! Code shared by the benches: the events that they fire, channels to record them, and the lower bound of a drain.
 #![forbid(unsafe_code)]
 
 pub mod floor;
@@ -50,7 +50,7 @@ impl Recording {
     ///
     /// As [`start`](Self::start).
     pub fn into(name: &str, n: usize, config: &Channel) -> Self {
-        // As a session does. Where the counter cannot be trusted, the clock is `clock_gettime`.
+        // As a session does. If the counter is unreliable, the clock is `clock_gettime`.
         let _ = clock::calibrate(Duration::from_millis(10));
         let marker: &'static Marker = find(name).expect("declared above").marker().expect("has fields");
         let channels: Vec<_> = (0..n)
@@ -68,7 +68,7 @@ impl Recording {
         Self { channels, subscriptions }
     }
 
-    /// How many records were committed, over all channels.
+    /// Number of committed records, over all channels.
     pub fn recorded(&self) -> u64 {
         self.channels.iter().flat_map(|channel| channel.account().events).map(|event| event.recorded).sum()
     }
@@ -83,7 +83,7 @@ impl Drop for Recording {
     }
 }
 
-/// What a trigger does at an event that its rule does not match.
+/// The work of a trigger at an event that its rule does not match.
 struct Watch(Program);
 
 impl Aggregate for Watch {
@@ -92,7 +92,7 @@ impl Aggregate for Watch {
     }
 }
 
-/// Subscribes a trigger's watch to the small workload, for events that do not come.
+/// Subscribes a trigger's watch to the small workload, for events that never occur.
 ///
 /// # Panics
 ///

@@ -1,8 +1,8 @@
-//! How long an event takes until a live view prints it: from the reading of its clock to the line of `tracectl view net://…`, through a stream sink,
+//! The delay of an event until a live view prints it: from the reading of its clock to the line of `tracectl view net://…`, through a stream sink,
 //! the loopback interface and `tracectl collect`.
 //!
-//! `live TRACECTL [SECONDS] [OPTION of record or create ...]` prints p50, p99 and the maximum in ms, for a process that `tracectl record` records,
-//! and for one whose own session streams. The process has eight threads with an event every 20 ms to 500 ms, and one that has 10,000 a second.
+//! `live TRACECTL [SECONDS] [OPTION of record or create ...]` prints p50, p99 and the maximum in ms, for a process recorded by `tracectl record`,
+//! and for one whose own session streams. The process has eight threads with an event every 20 ms to 500 ms, and one with 10,000 events a second.
 #![forbid(unsafe_code)]
 
 use std::env;
@@ -20,12 +20,12 @@ tracepoint::define_trace! {
 
 /// Set in the traced process.
 const TRACED: &str = "LIVE_TRACED";
-/// What is not measured, after the view has begun.
+/// Time after the start of the view that is not measured.
 const WARM_UP: Duration = Duration::from_secs(3);
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// A child that is killed in the end.
+/// A child that is killed on drop.
 struct Running(Child);
 
 impl Drop for Running {
@@ -64,14 +64,14 @@ fn be_traced() -> Outcome<()> {
     Ok(())
 }
 
-/// The number behind `"KEY":` in a line of JSON.
+/// The number after `"KEY":` in a line of JSON.
 fn number(line: &str, key: &str) -> Option<u128> {
     let (_, rest) = line.split_once(key)?;
     let rest = rest.trim_start_matches([':', ' ', '"']);
     rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// The text between quotes behind `"KEY":`.
+/// The text between quotes after `"KEY":`.
 fn text<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     line.split_once(key)?.1.split('"').nth(1)
 }
@@ -122,7 +122,7 @@ fn measure(tracectl: &str, own: bool, time: Duration, options: &[String]) -> Out
     }
     let (recorder, _lines) = Running::start(&mut record)?;
     let session = if own { "own".to_owned() } else { format!("record-{}", recorder.0.id()) };
-    // Until the session is there: its directory has the names that viewers use.
+    // Until the session exists: its directory has the names used by viewers.
     let began = Instant::now();
     let found = loop {
         let hosts = std::fs::read_dir(place.path().join("stored")).into_iter().flatten().flatten();
@@ -144,7 +144,7 @@ fn main() -> Outcome<()> {
     }
     let arguments: Vec<_> = env::args().skip(1).collect();
     let tracectl = arguments.first().ok_or("usage: live TRACECTL [SECONDS] [OPTION ...]")?;
-    // Programs run in a directory of their own.
+    // Programs run in other directories.
     let tracectl =
         std::path::absolute(tracectl)?.into_os_string().into_string().map_err(|_| "a name that is no text")?;
     let time = Duration::from_secs(arguments.get(1).map_or(Ok(10), |time| time.parse())?);

@@ -1,9 +1,9 @@
-//! How fast a recorded trace is read: `reading [ROUNDS [EVENTS [DIR]]]` prints events per second of `tracectl` and of `babeltrace2`.
+//! The speed of reading a recorded trace: `reading [ROUNDS [EVENTS [DIR]]]` prints events per second of `tracectl` and of `babeltrace2`.
 //!
-//! Two threads record numeric events into a CTF trace in DIR, without a loss. All programs then read the same trace in turn in each round, each
-//! as a process of its own from its start to its end, with `/dev/null` as its output. A first round, which is not timed, checks what they print. The
-//! processor time of all threads depends less on what else the machine does than the rate.
-//! `tracectl` is that beside this program: `cargo build --release -p tracectl` makes it.
+//! Two threads record numeric events into a CTF trace in DIR, without loss. In each round, all programs read the same trace in turn, each
+//! as a process from its start to its end, with its output to `/dev/null`. A first round, which is not timed, checks their output. The
+//! processor time of all threads depends less on other activity of the machine than the rate.
+//! `tracectl` is the one next to this program: `cargo build --release -p tracectl` builds it.
 #![forbid(unsafe_code)]
 #![expect(clippy::cast_precision_loss, reason = "figures for people")]
 
@@ -20,7 +20,7 @@ use tracepoint_benches::small;
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
-/// What a program prints for N events.
+/// The expected output of a program for N events.
 enum Output {
     /// Anything.
     Any,
@@ -30,7 +30,7 @@ enum Output {
     Lines,
 }
 
-/// A program that reads the trace; the first is what the others are compared with.
+/// The programs that read the trace; the first is the reference for the others.
 const READERS: [(&str, &str, &[&str], Output); 6] = [
     ("`babeltrace2`, `sink.utils.dummy`", "babeltrace2", &["-c", "sink.utils.dummy"], Output::Any),
     ("`tracectl stat`", "tracectl", &["stat"], Output::Count),
@@ -94,7 +94,7 @@ fn measure(rounds: u64, events: u64, directory: &Path) -> Outcome {
     Ok(())
 }
 
-/// Records so many events by two threads, which wait while their rings are full; how many there are.
+/// Records this number of events with two threads, which wait while their rings are full; returns the number of events.
 fn record(events: u64, trace: &Path) -> Outcome<u64> {
     let channel = Channel::wait(1 << 20, Duration::from_secs(10));
     let session = Session::builder("reading").events("bench:small").channel(channel).sink(CtfSink::create(trace)?);
@@ -113,7 +113,7 @@ fn record(events: u64, trace: &Path) -> Outcome<u64> {
     }
 }
 
-/// The processor time of all programs that have ended.
+/// The processor time of all child processes that have ended.
 fn children() -> Outcome<Duration> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     let duration = |time: TimeVal| Duration::from_micros(time.num_microseconds().cast_unsigned());
@@ -128,7 +128,7 @@ fn command(program: &str, arguments: &[&str], trace: &Path) -> Outcome<Command> 
     Ok(command)
 }
 
-/// Runs it once, and looks at what it prints.
+/// Runs it once, and checks its output.
 fn check(name: &str, mut command: Command, expected: &Output, events: u64) -> Outcome {
     let missing = |error| {
         format!("{name} cannot be started ({error}): run scripts/setup.sh --ci and cargo build --release -p tracectl")

@@ -1,8 +1,8 @@
-//! What a ring for each thread costs in a program with hundreds of them: `rings [THREADS [ROUNDS]]` prints a table.
+//! The cost of one ring per thread in a program with hundreds of threads: `rings [THREADS [ROUNDS]]` prints a table.
 //!
-//! Every thread has a ring of the size that a row names. They take turns, one burst of events each, as the threads of a server do
-//! that come and go on a few processors; next to it one thread that fires as often, whose ring stays in the cache: as much as rings
-//! for each processor could gain. The less a thread fires in a turn, the less of its ring is in the cache when it comes round again.
+//! Every thread has a ring of the size given in the row. They take turns with one burst of events each, like the threads of a server that
+//! alternate on a few processors. For comparison, one thread fires as often, and its ring stays in the cache: the difference is the most that
+//! per-processor rings could gain. The less a thread fires per turn, the less of its ring is still cached at its next turn.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
@@ -23,7 +23,7 @@ fn fire(events: u32) -> Duration {
     before.elapsed()
 }
 
-/// A thread that fires a burst on request, and returns how long that took.
+/// A thread that fires a burst on request, and returns the duration.
 fn worker(turns: &Receiver<u32>, times: &Sender<Duration>) {
     for burst in turns {
         if times.send(fire(burst)).is_err() {
@@ -50,7 +50,7 @@ fn in_turns(threads: usize, rounds: usize, burst: u32) -> f64 {
             turns.push(turn);
         }
         let mut all = Vec::with_capacity(threads * rounds);
-        // The first round makes the threads known, and their rings theirs.
+        // In the first round, the threads are registered and acquire their rings.
         for round in 0..=rounds {
             for turn in &turns {
                 turn.send(burst).expect("the thread waits for turns");

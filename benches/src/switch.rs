@@ -1,7 +1,7 @@
-//! What switching costs: `switch [ROUNDS]` prints a table of times in microseconds.
+//! The cost of switching: `switch [ROUNDS]` prints a table of times in microseconds.
 //!
-//! A thread on another processor runs the sites all the while, as in a program that has work to do: a switch has to reach it.
-//! On is a probe's registration, off is its end, the wait until no thread is in it included.
+//! A thread on another processor runs the sites continuously, as in a busy program: a switch has to reach it.
+//! On is a probe's registration. Off is its end, including the wait until no thread is in the probe.
 #![forbid(unsafe_code)]
 
 #[path = "../../tracepoint/tests/common/thousand.rs"]
@@ -20,7 +20,7 @@ tracepoint::define_trace! {
     thousand(n: usize);
 }
 
-/// A site in a function of its own, for each `N`.
+/// A function with one site for each `N`.
 #[inline(never)]
 fn one<const N: usize>() {
     tracepoint::trace!(thousand(N));
@@ -38,13 +38,13 @@ fn run_single() {
     }
 }
 
-/// How often the reader has come round.
+/// Number of iterations of the reader.
 static ROUNDS_OF_READER: AtomicU64 = AtomicU64::new(0);
 
-/// Times of switching on and of switching off, sorted. With a reader, those only during which it came round: on a processor that
-/// is not running, there is nothing to reach.
+/// Times of switching on and of switching off, sorted. With a reader, only switches during which it completed an iteration: a processor that
+/// is not running need not be reached.
 fn measure<P>(rounds: usize, reader: bool, on: impl Fn() -> P) -> [Vec<Duration>; 2] {
-    /// A machine that has no processor to spare gives up some day.
+    /// Maximum number of attempts on a machine without a free processor.
     const TRIES: usize = 50;
     let mut times = [Vec::with_capacity(rounds), Vec::with_capacity(rounds)];
     let keep = |times: &mut Vec<Duration>, rounds_before: u64, before: Instant| {
@@ -70,7 +70,7 @@ fn measure<P>(rounds: usize, reader: bool, on: impl Fn() -> P) -> [Vec<Duration>
     })
 }
 
-/// `body`, while another thread runs `work` without a pause.
+/// Runs `body` while another thread runs `work` continuously.
 fn while_running<R>(work: Option<fn()>, body: impl FnOnce() -> R) -> R {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {

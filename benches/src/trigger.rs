@@ -1,16 +1,16 @@
-//! What a trigger with an event rule adds to a recorded event that does not match: pairs of loops, with and without the trigger, in turn.
+//! The cost that a trigger with an event rule adds to a recorded event that does not match: alternating pairs of loops with and without the trigger.
 //!
-//! `trigger [ROUNDS]` prints medians, in ns for each event, and the interval in which half of the differences are.
+//! `trigger [ROUNDS]` prints medians, in ns per event, and the interval that contains half of the differences.
 #![forbid(unsafe_code)]
 
 use std::hint::black_box;
 use std::time::Instant;
 use tracepoint_benches::{Recording, small, watch};
 
-/// Events of a loop.
+/// Events per loop.
 const EVENTS: u32 = 1 << 20;
 
-/// The time of an event in ns, the loop included.
+/// The time per event in ns, including the loop.
 fn measure() -> f64 {
     let began = Instant::now();
     for i in 0..EVENTS {

@@ -1,4 +1,4 @@
-//! Any bytes as the `format` file of an event of the kernel, and behind a NUL as a ring buffer of perf: each sample gives bytes for each field.
+//! Any bytes as the `format` file of a kernel event and, after a NUL, as a ring buffer of perf: each sample gives bytes for each field.
 
 #![no_main]
 

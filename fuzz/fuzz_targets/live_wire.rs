@@ -1,5 +1,5 @@
-//! Any bytes as a message of the live viewer protocol, in both directions: what is decoded lies within the bytes, and is encoded to a message
-//! that means the same; a message that is not whole needs more bytes than there are, and within its bounds.
+//! Any bytes as a message of the live viewer protocol, in both directions: the decoded data lies within the bytes, and is encoded to an equivalent
+//! message; an incomplete message needs more bytes than there are, within its bounds.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Any bytes as a message of a NATS broker: a subject up to the first line feed, and a payload. What is taken apart can be put together and is the
-//! same; names that are escaped come back.
+//! Any bytes as a message of a NATS broker: a subject up to the first line feed, and a payload. Parsing and composing a subject gives the same
+//! subject; escaped names are restored.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
 //! Any bytes as messages of the stream protocol: the first byte is the kind of a frame whose payload follows; the rest is also a datagram and a
-//! packet on the wire. What is decoded can be encoded and is the same.
+//! packet on the wire. Decoded messages are encoded to the same bytes.
 
 #![no_main]
 

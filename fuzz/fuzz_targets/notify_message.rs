@@ -1,5 +1,5 @@
-//! Any bytes from the notification socket, in fragments of the size that the first byte gives: the messages are those of the bytes in one
-//! piece, and what was read is equal after it was written and read again.
+//! Any bytes from the notification socket, in fragments whose size is in the first byte: the messages equal those of the unfragmented
+//! bytes, and a decoded message is equal after it was written and read again.
 
 #![no_main]
 
@@ -29,7 +29,7 @@ fuzz_target!(|bytes: &[u8]| {
         let core = match message {
             Message::CoreDump(core) => core,
             Message::Fire(request) => {
-                // JSON may take more room than what was read.
+                // JSON may take more space than the input.
                 let Some(bytes) = request.to_message() else { continue };
                 assert_eq!(decode(&bytes, usize::MAX).0, [Message::Fire(request)]);
                 continue;

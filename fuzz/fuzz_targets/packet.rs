@@ -1,4 +1,4 @@
-//! Metadata and a packet: the text up to the first NUL describes the bytes after it. Everything that is decoded is also
+//! Metadata and a packet: the text up to the first NUL describes the bytes after it. All decoded items are also
 //! written, as text and as JSON.
 
 #![no_main]

@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use tracepoint_wire::Decoded;
 use tracepoint_wire::relay::{Command, ControlHeader, DataHeader, IndexFile, MINOR_WITH_CHUNKS, Reply};
 
-/// The largest payload; more is refused by its size alone.
+/// Maximum payload; larger ones are refused because of their size.
 const MOST: u64 = 1 << 16;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -23,8 +23,8 @@ fuzz_target!(|bytes: &[u8]| {
         match Command::decode(rest, minor, MOST) {
             Ok(Decoded::Whole(command, size)) => {
                 assert!(size >= ControlHeader::SIZE && size <= rest.len());
-                // What was decoded is encoded to a command that is decoded to the same, without tails and padding. Names that were no text may
-                // be too long for the fixed fields of lower minors, and are cut.
+                // A decoded command is encoded to bytes that decode to the same command, without trailing bytes and padding. Names that were not
+                // UTF-8 may be too long for the fixed fields of lower minor versions, and are cut.
                 let mut out = Vec::new();
                 command.encode(minor, &mut out);
                 let again = Command::decode(&out, minor, u64::MAX);

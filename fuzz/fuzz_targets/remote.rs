@@ -1,4 +1,4 @@
-//! The directory of a process that is recorded from outside: the last part is a ring. Packets are handed on in order, with no more events than
+//! The directory of a process recorded by another process: the last part is a ring. Packets are passed on in order, with at most as many events as
 //! were recorded.
 
 #![no_main]

@@ -1,6 +1,6 @@
-//! A sender against any collector: messages of all kinds with any contents, in any order and cut off, while packets are queued, time passes and
-//! connections end. What the sender says can be decoded, and it counts no event as lost that there was not. The first byte says whether data go
-//! over UDP, and how much is kept; [`steps`] follow.
+//! A sender against any collector: messages of all kinds with any contents, in any order and truncated, while packets are queued, time passes and
+//! connections end. The sender's messages can be decoded, and it counts no event as lost that did not exist. The first byte selects UDP for data, and
+//! the size of the resend buffer; [`steps`] follow.
 
 #![no_main]
 

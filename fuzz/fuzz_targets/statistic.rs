@@ -1,4 +1,4 @@
-//! Any bytes as the memory of a statistic: it is refused, or its results can be read, from copies as well, added to themselves and shown.
+//! Any bytes as the memory of a statistic: it is refused, or its results can be read, also from copies, merged with themselves and displayed.
 
 #![no_main]
 

@@ -26,7 +26,7 @@ impl<'a> Input<'a> {
         Some(u32::from_le_bytes(*first))
     }
 
-    /// Bytes whose number, in steps of 8, is in the first byte.
+    /// Bytes; their number, in steps of 8, is in the first byte.
     fn bytes(&mut self) -> Option<&'a [u8]> {
         let length = usize::from(self.byte()?) * 8;
         let (first, rest) = self.0.split_at(length.min(self.0.len()));
@@ -92,7 +92,7 @@ fn datagram(input: &mut Input<'_>, kind: u8, seq: u32) -> Option<Vec<u8>> {
 struct Reported {
     decoder: BatchDecoder,
     metadata: usize,
-    /// The place of the next event in the session.
+    /// The position of the next event in the session.
     position: u64,
     /// The lowest number that the next message in the legacy layout can have. Marks are reported without their numbers.
     seq: Option<u32>,
@@ -120,7 +120,7 @@ impl Reported {
         }
     }
 
-    /// `count` messages have come or were lost, from `seq` on. A loss may be larger than half of all numbers, so that only the following number
+    /// `count` messages have arrived or were lost, from `seq` on. A loss may exceed half of the number space, so that only the following number
     /// distinguishes it from a step back.
     fn pass(&mut self, seq: u32, count: u64) {
         let after = self.seq.is_none_or(|next| seq.wrapping_sub(next).cast_signed() >= 0);

@@ -1,4 +1,4 @@
-//! Any bytes as a program: its notes are refused, or can be read, as often as one likes with the same result.
+//! Any bytes as a program: its notes are refused, or can be read repeatedly with the same result.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! A trace and a command of `tracectl` that reads it: the text up to the first NUL is the metadata, the last byte chooses the command, and what
-//! is between them are the packets of a stream. The command ends with an exit code, whatever the trace has.
+//! A trace and a `tracectl` command that reads it: the text up to the first NUL is the metadata, the last byte selects the command, and the bytes
+//! in between are the packets of a stream. The command ends with an exit code, whatever the trace contains.
 
 #![no_main]
 

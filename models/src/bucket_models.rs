@@ -1,11 +1,11 @@
-//! Models of the token bucket that senders share: reservations do not overlap, and none is made that would begin too late.
+//! Models of the token bucket shared by senders: reservations do not overlap, and none is made that would begin too late.
 
 use crate::bucket_words::{BucketWords, ns};
 use loom::sync::Arc;
 use loom::thread;
 use std::time::Duration;
 
-/// A slice, and the rate at which it takes a second.
+/// The number of bytes in a slice; it takes one second at the modelled rate.
 const SLICE: usize = 1000;
 const RATE: u64 = 1000;
 const SECOND: u64 = 1_000_000_000;
@@ -22,7 +22,7 @@ fn reserve(words: &BucketWords, latest: u64) -> Option<u64> {
     words.reserve(SLICE, NOW, Duration::ZERO, NOW + latest * SECOND).map(|at| (at - NOW) / SECOND)
 }
 
-/// Each slice has a second of its own, and what all have sent is counted.
+/// Each slice has a separate second, and the total sent by all is counted.
 #[test]
 fn reservations_do_not_overlap() {
     loom::model(|| {
@@ -42,8 +42,8 @@ fn reservations_do_not_overlap() {
     });
 }
 
-/// Of two slices that must begin now one is refused, and takes nothing. A sender that is killed behind its reservation looks like one that has
-/// sent.
+/// One of two slices that must both begin now is refused, and takes nothing. A sender that is killed after its reservation looks like one that
+/// has sent.
 #[test]
 fn what_would_begin_too_late_takes_nothing() {
     loom::model(|| {
@@ -59,7 +59,7 @@ fn what_would_begin_too_late_takes_nothing() {
     });
 }
 
-/// A rate that is set meanwhile holds for the slice, or the former one does.
+/// If the rate is changed concurrently, either the new or the previous rate applies to the slice.
 #[test]
 fn a_changed_rate_holds_for_the_next_slice() {
     loom::model(|| {

@@ -29,7 +29,7 @@ enum Step {
 }
 
 impl Step {
-    /// Whether the thread is writing.
+    /// True while the thread is writing.
     fn is_inside(self) -> bool {
         matches!(self, Self::Entered | Self::Written)
     }
@@ -136,7 +136,7 @@ fn a_request_is_not_lost() {
     });
 }
 
-/// A thread that records all the time closes its packet itself, and the flusher finds that done.
+/// A thread that records continuously closes its packet itself, and the flusher finds it closed.
 #[test]
 fn a_busy_owner_closes_itself() {
     loom::model(|| {
@@ -162,7 +162,7 @@ struct Ring {
 }
 
 impl Ring {
-    /// Records an event: in the main buffer, else in the nested one, else in the main one. `false` if it is lost.
+    /// Records an event: tries the main buffer, then the nested one, then the main one again. `false` if it is lost.
     fn record(&self, interrupt: impl Fn(Step)) -> bool {
         self.main.record_and(interrupt) || self.nested.record() || self.main.record()
     }
@@ -179,7 +179,7 @@ impl Ring {
 }
 
 /// A signal handler interrupts an event at one step while both packets are flushed: it never writes to the buffer that its thread is writing to,
-/// and each record is there exactly once. Needs F1/F2, F3 and F4.
+/// and each record exists exactly once. Needs F1/F2, F3 and F4.
 fn a_handler_comes(at: Step) {
     let mut model = loom::model::Builder::new();
     // All interleavings take minutes; these have at most three preemptions.

@@ -1,4 +1,4 @@
-//! The model of the RCU slots from which readers inside a section take the clock's line.
+//! The model of the RCU slots: readers inside a section take the clock's line from them.
 
 use crate::grace::{OpenSection, Section, begin_grace_period};
 use crate::primitive::light_fence;

@@ -1,11 +1,11 @@
-//! Models of the operations in flight of a latency: each ends once, with its own time, and none is forgotten.
+//! Models of the operations in flight of a latency: each ends once, with its own time, and none is lost.
 
 use crate::flights::{Begun, Table, begin, end, in_flight};
 use loom::sync::Arc;
 use loom::sync::atomic::AtomicU64;
 use loom::thread;
 
-/// Any two identities: the table of the models has one set.
+/// Any two identities: in the models, the table has one set.
 const X: u64 = 7;
 const Y: u64 = 8;
 
@@ -13,13 +13,13 @@ fn table() -> Arc<Table> {
     Arc::new(std::array::from_fn(|_| AtomicU64::new(0)))
 }
 
-/// Does this in another thread.
+/// Runs `act` in another thread.
 fn beside<T: 'static>(table: &Arc<Table>, act: impl FnOnce(&Table) -> T + 'static) -> thread::JoinHandle<T> {
     let table = Arc::clone(table);
     thread::spawn(move || act(&table))
 }
 
-/// Two ends find one beginning in another thread: it is ended once, or still in flight.
+/// Two threads find the beginning made by another thread: the operation ends once, or is still in flight.
 #[test]
 fn an_operation_ends_once() {
     loom::model(|| {
@@ -34,7 +34,7 @@ fn an_operation_ends_once() {
     });
 }
 
-/// The way of an operation that has ended is taken by another one: it is not ended by its predecessor's identity.
+/// The way of an ended operation is taken by another one, which is not ended by its predecessor's identity.
 #[test]
 fn an_identity_belongs_to_its_time() {
     loom::model(|| {
@@ -48,7 +48,7 @@ fn an_identity_belongs_to_its_time() {
     });
 }
 
-/// The same at one nanosecond, while the end of the former operation has its time already.
+/// The same within one nanosecond, while the end of the former operation already has its time.
 #[test]
 fn equal_times_are_told_apart() {
     loom::model(|| {
@@ -75,7 +75,7 @@ fn beginnings_do_not_share_a_way() {
     });
 }
 
-/// A beginning replaces one with its identity, while that ends: one of both is ended or replaced, and the account balances.
+/// A beginning replaces another one with its identity, which is ending concurrently: that one is ended or replaced, and the account balances.
 #[test]
 fn a_beginning_replaces_or_follows() {
     loom::model(|| {

@@ -1,4 +1,4 @@
-//! Models of grace periods, RCU pointers and the seqcount latch. Each states what must hold and which orderings it needs (letters as in
+//! Models of grace periods, RCU pointers and the seqcount latch. Each states its property and the orderings that it needs (letters of
 //! `docs/ordering.md`): if one of them is weakened, the model fails.
 
 use crate::grace::{Section, begin_grace_period};
@@ -75,7 +75,7 @@ fn thread_of<R: 'static>(site: &Arc<Site>, fires: impl FnOnce(&Site) -> R + 'sta
     thread::spawn(move || fires(&site))
 }
 
-/// Unregisters the probe of a site while a thread fires it. Returns the site, and what the thread returns.
+/// Unregisters the probe of a site while a thread fires it. Returns the site, and the result of the thread.
 fn unregister_while<R: 'static>(fires: impl FnOnce(&Site) -> R + 'static) -> (Arc<Site>, R) {
     let probe = probe();
     let site = Site::new(&probe);
@@ -97,7 +97,7 @@ fn nothing_runs_after_the_grace_period() {
     });
 }
 
-/// A waiter sees what a probe did in the section that it waited for. Needs G3.
+/// A waiter sees the stores of a probe in the section that it waited for. Needs G3.
 #[test]
 fn the_grace_period_orders_the_probes_stores() {
     loom::model(|| {
@@ -129,7 +129,7 @@ fn a_handler_inside_enter_runs_the_fence() {
     });
 }
 
-/// A waiter that finds the next section open, and has never loaded the word between the two, sees what was done in the first one. Needs G3 in
+/// A waiter that finds the next section open, and has never loaded the word between the two, sees the stores made in the first one. Needs G3 in
 /// `enter`. The waiter loads twice without a yield, at which loom would run the other thread to its end.
 #[test]
 fn a_later_section_publishes_the_stores_of_an_earlier_one() {

@@ -1,8 +1,8 @@
 //! Models of a packet's slot and a reader in another process: the reader copies a packet's committed records, or detects that the copy is
 //! invalid.
 //!
-//! The reader's system calls are modelled as `docs/ordering.md` assumes: the loads of one call come before those of the next, and a copying
-//! call loads in the order of the bytes.
+//! The reader's system calls are modelled according to the assumptions of `docs/ordering.md`: the loads of one call come before the loads of the
+//! next, and a copying call loads in the order of the bytes.
 
 use crate::packet::{Closing, PacketPtr};
 use crate::packet_header::{

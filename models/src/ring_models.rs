@@ -6,7 +6,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
-/// A ring: its ownership, and the contents that belong to the owner or, once that has ended, to the consumer.
+/// A ring: its ownership, and the contents, which belong to the owner or, once its ownership has ended, to the consumer.
 #[derive(Debug)]
 pub(crate) struct Ring {
     ownership: Ownership,
@@ -38,7 +38,7 @@ impl Channel {
         Arc::new(Self { ring, pool })
     }
 
-    /// A thread that fires one event, and ends, or hands the ring on. Returns whether the event was recorded.
+    /// A thread that fires one event, and then ends, or hands the ring on. Returns whether the event was recorded.
     fn run_thread(&self, hands_on: bool) -> bool {
         let Some(taken) = self.pool.take() else { return false };
         // SAFETY: pointers in the pool are to the channel's ring, which lives as long.
@@ -122,7 +122,7 @@ fn a_ring_is_taken_once() {
     });
 }
 
-/// The count of a pool is never below what is in it, and exact when no thread puts or takes a ring.
+/// The count of a pool is never below its number of rings, and exact when no thread puts or takes a ring.
 #[test]
 fn the_count_of_a_pool_follows_its_entries() {
     loom::model(|| {

@@ -1,11 +1,11 @@
-//! Models of the wake-up: a consumer that sleeps has been woken if a ring got full.
+//! Models of the wake-up: a sleeping consumer is woken when a ring gets full.
 
 use crate::sleep_state::SleepState;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 
-/// What an owner and the consumer share: the number of closed packets, the word, and whether the kernel was called to wake the consumer.
+/// State shared by an owner and the consumer: the number of closed packets, the word, and a flag set when the kernel was called to wake the consumer.
 struct Channel {
     closed: AtomicUsize,
     state: SleepState,
@@ -17,7 +17,7 @@ impl Channel {
         Arc::new(Self { closed: AtomicUsize::new(0), state: SleepState::new(), wakes: AtomicUsize::new(0) })
     }
 
-    /// An owner that closes a packet, by which its ring gets half full.
+    /// An owner that closes a packet, so that its ring gets half full.
     fn close(&self) {
         self.closed.fetch_add(1, Ordering::Release);
         if self.state.must_wake() {
@@ -25,7 +25,7 @@ impl Channel {
         }
     }
 
-    /// The consumer announces its sleep and looks. Returns whether it sleeps.
+    /// The consumer announces its sleep and checks the rings. Returns true if it sleeps.
     fn sleeps(&self) -> bool {
         self.state.announce();
         if self.closed.load(Ordering::Acquire) > 0 {
@@ -36,7 +36,7 @@ impl Channel {
     }
 }
 
-/// Needs W1 and W2: without one of them the consumer may sleep although a packet waits, and no owner wakes it.
+/// Needs W1 and W2: without one of them the consumer may sleep although a packet is waiting, and no owner wakes it.
 #[test]
 fn a_full_ring_finds_the_consumer_awake_or_wakes_it() {
     loom::model(|| {
@@ -52,7 +52,7 @@ fn a_full_ring_finds_the_consumer_awake_or_wakes_it() {
     });
 }
 
-/// Of several owners one makes the system call.
+/// Only one of several owners makes the system call.
 #[test]
 fn one_owner_wakes_the_consumer() {
     loom::model(|| {

@@ -1,4 +1,4 @@
-//! A campaign of kills: the test starts its own program as a victim, kills it at a random instant, and judges the files that it leaves.
+//! A campaign of kills: the test starts its own program as a victim, kills it at a random instant, and checks the files it leaves.
 
 #[path = "seed.rs"]
 mod seed;

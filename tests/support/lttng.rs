@@ -1,6 +1,6 @@
 //! Programs traced by LTTng-UST, and an `lttng-sessiond` for them.
 //!
-//! `lttng-sessiond` meets no other: root's runs in a mount namespace with a `/run` of its own, another user's has a home of its own.
+//! Each `lttng-sessiond` is isolated from others: root's runs in a mount namespace with its own `/run`, another user's has its own home.
 
 use crate::skip::skip;
 use std::os::unix::fs::MetadataExt;
@@ -48,7 +48,7 @@ pub(crate) struct Lttng {
 }
 
 impl Lttng {
-    /// Builds the program; `None` where tests may be skipped and LTTng, or one of these further programs, is not there.
+    /// Builds the program; `None` if tests may be skipped and LTTng, or one of these additional programs, is missing.
     pub(crate) fn new(further: &[&str]) -> Option<Self> {
         let works = |program: &str, arguments: &[&str]| {
             let silent = Command::new(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -87,7 +87,7 @@ impl Lttng {
         std::fs::read_to_string(self.path().join(name)).expect("a file")
     }
 
-    /// Runs a script for bash in the directory, beside the daemon. `$HOST` is the name of this machine; further variables are given.
+    /// Runs a bash script in the directory, next to the daemon. `$HOST` is the name of this machine; `variables` are set in addition.
     pub(crate) fn run(&self, variables: &[(&str, String)], script: &str) {
         let mut command = Command::new(if is_root() { "unshare" } else { "bash" });
         command.args(if is_root() { &["--mount", "bash"][..] } else { &[] }).args(["-c", &[PREAMBLE, script].concat()]);

@@ -1,7 +1,7 @@
-//! A process of its own for each test that needs one, under any test runner.
+//! A separate process for each test that needs one, under any test runner.
 //!
-//! A clock, a signal handler, a fork and the list of tracepoints belong to the whole process. cargo-nextest runs each test in a process
-//! of its own. `cargo test` runs the tests of a binary in threads of one process; there, [`own_process!`] runs the test again, alone.
+//! A clock, a signal handler, a fork and the list of tracepoints belong to the whole process. cargo-nextest runs each test in a separate
+//! process. `cargo test` runs the tests of a binary in threads of one process; there, [`own_process!`] runs the test again, alone.
 
 use std::process::Command;
 use std::{env, thread};
@@ -9,7 +9,7 @@ use std::{env, thread};
 /// Set in the process that runs one test alone.
 const ALONE: &str = "TEST_ALONE";
 
-/// The test has passed in a process of its own.
+/// The test has passed in a separate process.
 pub(crate) struct Passed;
 
 impl From<Passed> for () {
@@ -22,9 +22,9 @@ impl<E> From<Passed> for Result<(), E> {
     }
 }
 
-/// Runs the calling test in a process of its own, unless it has one.
+/// Runs the calling test in a separate process, unless it already has one.
 pub(crate) fn run() -> Option<Passed> {
-    // Of nextest. Both variables are inherited by the processes that a test starts.
+    // Set by nextest. Both variables are inherited by the processes that a test starts.
     if env::var_os("NEXTEST").is_some() || env::var_os(ALONE).is_some() {
         return None;
     }
@@ -38,7 +38,7 @@ pub(crate) fn run() -> Option<Passed> {
     Some(Passed)
 }
 
-/// Goes on in a process that runs this test alone. The first line of a test.
+/// Continues in a process that runs only this test. Must be the first line of a test.
 macro_rules! own_process {
     () => {
         if let Some(passed) = $crate::own_process::run() {

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// The daemon, at ports that were free. It ends with this.
+/// The daemon, on free ports. It is killed on drop.
 pub(crate) struct Relayd {
     child: Child,
     dir: TempDir,
@@ -24,7 +24,7 @@ impl Relayd {
         Self { child, dir, control_port, data_port, live_port }
     }
 
-    /// Kills it and starts it again, at the same ports.
+    /// Kills and restarts it on the same ports.
     pub(crate) fn restart(&mut self) {
         self.kill();
         self.child = spawn(self.dir.path(), [self.control_port, self.data_port, self.live_port]);
@@ -47,7 +47,7 @@ impl Drop for Relayd {
     }
 }
 
-/// Ports that nothing listens at.
+/// Unused ports.
 pub(crate) fn free_ports<const N: usize>() -> [u16; N] {
     let listeners = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
     listeners.map(|listener| listener.local_addr().expect("an address").port())
@@ -58,7 +58,7 @@ fn spawn(dir: &Path, ports: [u16; 3]) -> Child {
     for (option, port) in ["control", "data", "live"].into_iter().zip(ports) {
         command.arg(format!("--{option}-port=tcp://127.0.0.1:{port}"));
     }
-    // Its own files are in its home, too.
+    // Its other files also go into its home.
     command.arg("-o").arg(dir.join("traces")).env("LTTNG_HOME", dir).stdout(Stdio::null()).stderr(Stdio::null());
     let child = command.spawn().expect("lttng-relayd is installed (see scripts/setup.sh --ci)");
     let deadline = Instant::now() + Duration::from_secs(20);

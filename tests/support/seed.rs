@@ -1,10 +1,10 @@
-//! Seeds of random tests: printed, and taken from `TRACEPOINT_SEED`.
+//! Seeds of random tests: printed, and taken from `TRACEPOINT_SEED` if set.
 #![allow(dead_code, reason = "every test uses its part of this")]
 
 use std::ops::Range;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What `TRACEPOINT_SEED` says.
+/// The value of `TRACEPOINT_SEED`.
 fn given() -> Option<u64> {
     let seed = std::env::var("TRACEPOINT_SEED").ok()?;
     Some(seed.parse().expect("TRACEPOINT_SEED is a number"))
@@ -21,7 +21,7 @@ pub(crate) fn or(default: u64) -> u64 {
     printed(given().unwrap_or(default))
 }
 
-/// The seeds of a campaign: the first `count`, or the given one alone.
+/// The seeds of a campaign: the first `count`, or only the given one.
 pub(crate) fn campaign(count: u64) -> Range<u64> {
     given().map_or(0..count, |seed| seed..seed + 1)
 }

@@ -1,4 +1,4 @@
-//! Tests that cannot run here fail, unless that is allowed.
+//! Tests that cannot run on this machine fail, unless skipping is allowed.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -6,10 +6,10 @@ use std::{env, thread};
 
 /// Allows tests to pass without running.
 const ALLOWED: &str = "TRACEPOINT_ALLOW_SKIP";
-/// A file to which each of them adds a line; `scripts/test.sh` and `scripts/ci.sh` count these.
+/// A file to which each skipped test adds a line; `scripts/test.sh` and `scripts/ci.sh` count these.
 const LIST: &str = "TRACEPOINT_SKIPPED";
 
-/// Ends a test that this machine cannot run: it lacks `missing`, and `remedy` describes how to get that.
+/// Ends a test that cannot run on this machine: it lacks `missing`, and `remedy` describes how to provide it.
 ///
 /// # Panics
 ///

@@ -76,7 +76,7 @@ impl Contender {
         self.sample_by(iterations, self.most(kernel), |variant, now| here(variant, kernel, now, variant.limit))
     }
 
-    /// The same without a pause, beyond the limit of the variant: the account then shows the losses that the limit prevents.
+    /// The same without a pause, and beyond the limit of the variant: the account then shows the losses that the limit avoids.
     pub fn sustain(&mut self, kernel: &Kernel, iterations: u64) -> Result<Sample, Unusable> {
         self.sample_by(iterations, u64::MAX, |variant, now| here(variant, kernel, now, u64::MAX))
     }

@@ -22,7 +22,7 @@ pub struct Kernel {
     pub does: &'static str,
     /// The number of events in an iteration.
     pub events: u64,
-    /// Whether a fence stands before each event.
+    /// True if a fence stands before each event.
     pub isolated: bool,
     /// The index in a [`Compiled`].
     index: usize,

@@ -31,9 +31,9 @@ pub struct Report {
 pub struct Row {
     /// The variant.
     pub variant: String,
-    /// What the variant does with an event.
+    /// The variant's handling of an event.
     pub does: String,
-    /// Whether events are off, on or recorded.
+    /// The state of the events: off, on or recorded.
     pub mode: Mode,
     /// The kernel.
     pub kernel: String,
@@ -45,7 +45,7 @@ pub struct Row {
     pub ns_min: f64,
     /// Nanoseconds for one event and its share of the loop: the median round.
     pub ns_median: f64,
-    /// For variants that record: what an event adds, divided by what it adds with the floor, both in the same round and workload.
+    /// For variants that record: the cost an event adds, divided by the cost it adds with the floor, both in the same round and workload.
     pub over_floor: Option<Interval>,
 }
 
@@ -56,7 +56,7 @@ pub struct Two {
     pub variant: String,
     /// Nanoseconds for one event and its share of the loop, of a thread that runs alone.
     pub alone_ns: Interval,
-    /// The same for a thread that runs beside another one.
+    /// The same for a thread that runs next to another one.
     pub beside_ns: Interval,
     /// One over the other, in the same round.
     pub ratio: Interval,
@@ -92,7 +92,7 @@ pub struct Checked {
 /// The result of a check.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Proof {
-    /// Whether the figures of the variant are valid.
+    /// True if the figures of the variant are valid.
     pub holds: bool,
     /// The finding, as text.
     pub found: String,
@@ -105,9 +105,9 @@ pub struct Proof {
 pub struct Absent {
     /// The variant.
     pub variant: String,
-    /// What the variant would do with an event.
+    /// The effect that an event of the variant would have.
     pub does: String,
-    /// Whether events are off, on or recorded.
+    /// The state of the events: off, on or recorded.
     pub mode: Mode,
     /// The reason.
     pub reason: String,

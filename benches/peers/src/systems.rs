@@ -30,7 +30,7 @@ impl Report {
 /// A figure of a system.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Figure {
-    /// What was measured; the bin `systems` lists the names and units.
+    /// The name of the figure; the bin `systems` lists the names and units.
     pub what: String,
     /// The system.
     pub system: String,

@@ -11,14 +11,14 @@ static BYTES: AtomicU64 = AtomicU64::new(0);
 pub struct Tally {
     /// The number of events.
     pub count: u64,
-    /// The wrapping sum of all arguments; 0 where a peer counts hits without passing values.
+    /// The wrapping sum of all arguments; 0 if a peer counts hits without passing values.
     pub sum: u64,
     /// The bytes of these events, if they were kept and their size is known.
     pub bytes: u64,
 }
 
 impl Tally {
-    /// Whether both are of the same events.
+    /// True if both are of the same events.
     pub const fn same_events(self, other: Self) -> bool {
         self.count == other.count && self.sum == other.sum
     }

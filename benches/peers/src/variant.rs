@@ -43,7 +43,7 @@ pub struct Recording {
     pub warm: u64,
     /// Prepares a thread for its events in the measured state, and ends them.
     pub thread: Arm,
-    /// Whether a consumer drains the records, so that a run may have any length and shows losses.
+    /// True if a consumer drains the records, so that a run may have any length and shows losses.
     pub sustained: bool,
 }
 
@@ -127,7 +127,7 @@ pub struct Variant {
     pub count: Arm,
     /// The content of the tally in that state.
     pub proof: Proof,
-    /// Whether every event of the measured state also reaches the tally, so that losses show.
+    /// True if every event of the measured state also reaches the tally, so that losses show.
     pub counts_losses: bool,
     /// The duration of the state in a measurement.
     pub hold: Hold,
@@ -222,7 +222,7 @@ impl Check {
         }
     }
 
-    /// Whether the figures of the variant are valid.
+    /// True if the figures of the variant are valid.
     pub fn holds(self) -> bool {
         matches!(self, Self::Passed { .. } | Self::NothingToSwitch)
     }

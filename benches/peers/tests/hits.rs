@@ -1,4 +1,4 @@
-//! Every variant hits when it is on and does not when it is off. Each runs in a process of its own, as in a program, because some
+//! Every variant hits while it is on and does not while it is off. Each runs in a separate process, because some
 //! libraries cannot be switched off again, and some share a global.
 
 use std::process::Command;

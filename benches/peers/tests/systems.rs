@@ -1,4 +1,4 @@
-//! The bin `systems` measures every figure of every system that can run here. Its figures are not looked at: a test has no quiet machine.
+//! The bin `systems` can measure every figure of every system available here. The figures are not checked, because a test machine is not idle.
 
 use std::path::Path;
 use std::process::Command;

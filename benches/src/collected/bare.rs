@@ -1,4 +1,4 @@
-//! The yardstick over UDP: a receiver that takes many datagrams by one call, and appends their contents to a file.
+//! The baseline over UDP: a receiver that takes many datagrams per system call, and appends their contents to a file.
 
 use crate::Outcome;
 use crate::datagrams::{Datagrams, WINDOW};
@@ -13,11 +13,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tracepoint_wire::stream::{DatagramHeader, WIRE_HEAD};
 
-/// Datagrams for one call, and the largest of them.
+/// Datagrams per call; followed by the size of the largest one.
 const BATCH: usize = 64;
 const LARGEST: usize = 9000;
 
-/// Receives until it is killed. What has come it tells a client over TCP: bytes, as a u64, after each call.
+/// Receives until it is killed. After each call, it reports the number of received bytes to a client over TCP, as a u64.
 pub(crate) fn receive(directory: &Path) -> Outcome {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;

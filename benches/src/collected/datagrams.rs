@@ -1,4 +1,4 @@
-//! Sends packets as datagrams of the stream protocol, many by one call.
+//! Sends packets as datagrams of the stream protocol, many per system call.
 
 use crate::Outcome;
 use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, sendmmsg, sockopt};
@@ -6,9 +6,9 @@ use std::io::IoSlice;
 use std::net::{Ipv4Addr, UdpSocket};
 use tracepoint_wire::stream::{DatagramHeader, NO_SEQ, Route, wire_head};
 
-/// How many bytes of packets are under way at most: what the socket of a receiver holds.
+/// Maximum number of packet bytes in flight, which is the capacity of a receiver's socket.
 pub(crate) const WINDOW: u64 = 3 << 20;
-/// Datagrams for one call.
+/// Datagrams per call.
 const BATCH: usize = 64;
 
 /// A sender of one stream.
@@ -24,7 +24,7 @@ impl Datagrams {
     pub(crate) fn new(port: u16, token: [u8; 16], handle: u64, mtu: usize) -> Outcome<Self> {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         socket.connect((Ipv4Addr::LOCALHOST, port))?;
-        // As much as there is; less is taken as it is.
+        // As much as possible; the system may grant less.
         let _ = sockopt::set_socket_send_buffer_size(&socket, 4 << 20);
         Ok(Self { socket, token, handle, mtu, wire: Vec::new() })
     }

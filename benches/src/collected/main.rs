@@ -1,9 +1,10 @@
-//! How much a collector stores: `collected [ROUNDS [DIR [tcp|udp]]]` prints megabytes per second, packets of several sizes, all on this machine.
+//! The storage rate of a collector: `collected [ROUNDS [DIR [tcp|udp]]]` prints megabytes per second for packets of several sizes, all on this
+//! machine.
 //!
-//! Over TCP the same packets go to `lttng-relayd` and to our collector, by the same sender of the stock protocol, and to our collector by
-//! the stream protocol. Over UDP they go to our collector, and datagrams of the same size to a bare receiver, which appends their contents to a
-//! file; of both, also the processor time. All take turns in each round; the time ends when the receiver has confirmed that everything is stored. Files are in DIR, `/dev/shm` by default,
-//! so that no disk is measured.
+//! Over TCP the same packets go to `lttng-relayd` and to our collector with the relay protocol, and to our collector with
+//! the stream protocol. Over UDP they go to our collector, and datagrams of the same size go to a bare receiver, which appends their contents to a
+//! file; for both, the processor time is measured as well. All take turns in each round; the time ends when the receiver has confirmed that
+//! everything is stored. Files are in DIR, `/dev/shm` by default, so that no disk is measured.
 #![forbid(unsafe_code)]
 
 mod bare;
@@ -23,12 +24,12 @@ use std::time::Duration;
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
-/// The first argument of the process that is the collector, and of that which is the bare receiver.
+/// The first argument of the collector process; followed by that of the bare receiver.
 const COLLECTOR: &str = "--collector";
 const BARE: &str = "--bare";
-/// How many bytes of packets are sent at a time.
+/// Number of packet bytes per trial.
 const TOTAL: usize = 256 << 20;
-/// The bytes of a datagram.
+/// Sizes of datagrams in bytes.
 const MTUS: [usize; 2] = [1400, 8900];
 
 fn main() -> ExitCode {
@@ -124,7 +125,7 @@ fn udp(rounds: usize, directory: &Path) -> Outcome {
 /// The rates of trials, and the loads of their receivers.
 type Measured<const N: usize> = ([Vec<f64>; N], [Vec<f64>; N]);
 
-/// Megabytes per second of each trial, in rounds in which all take part, each first in its turn; and the processor time of its receiver in ms per GB.
+/// Megabytes per second of each trial, in rounds with a rotating order; and the processor time of its receiver in ms per GB.
 #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
 fn interleaved<const N: usize>(
     rounds: usize,
@@ -160,7 +161,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Where a process listens, as it says on its standard output: two or three ports.
+/// The two or three ports of a process, from a line of its standard output.
 fn ports(line: &str) -> Outcome<Ports> {
     let ports: Result<Vec<u16>, _> = line.split_whitespace().map(str::parse).collect();
     match ports?[..] {

@@ -1,4 +1,4 @@
-//! The packets: one stream, made before the time begins.
+//! The packets: one stream, made before the measured time begins.
 
 use tracepoint_reader::internal::sealed;
 use tracepoint_ring::channel::{PacketHeader, StreamKey};
@@ -6,7 +6,7 @@ use tracepoint_ring::channel::{PacketHeader, StreamKey};
 /// The stream class and the instance.
 pub(crate) const KEY: (u32, u64) = (3, 0);
 
-/// Packets of `size` bytes with their checksums, one behind the other; `total` bytes in all.
+/// Consecutive packets of `size` bytes with their checksums; `total` bytes in all.
 pub(crate) fn make(total: usize, size: usize) -> Vec<u8> {
     let stream = StreamKey { uuid: [9; 16], class: KEY.0, instance: KEY.1 };
     let mut packets = Vec::with_capacity(total);

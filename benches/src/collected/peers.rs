@@ -1,4 +1,4 @@
-//! The processes that receive.
+//! The receiving processes.
 
 use crate::{BARE, COLLECTOR, Outcome, ports};
 use std::io::{BufRead, BufReader};
@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tracepoint_collector::{Collector, Options};
 
-/// Where a receiver listens on this machine.
+/// The ports of a receiver on this machine.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ports {
     pub(crate) control: u16,
     pub(crate) data: u16,
 }
 
-/// A process that receives, and the directory of its files. Both end with this.
+/// A receiving process, and the directory of its files. Both are removed on drop.
 pub(crate) struct Receiver {
     child: Child,
     pub(crate) ports: Ports,
@@ -74,13 +74,13 @@ impl Receiver {
 
 impl Drop for Receiver {
     fn drop(&mut self) {
-        // One that has ended has ended.
+        // Fails if it has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Is a collector with the default settings, until it is killed.
+/// Runs a collector with the default settings until it is killed.
 pub(crate) fn collect(directory: &Path) -> Outcome {
     let any = (Ipv4Addr::LOCALHOST, 0).into();
     let collector = Collector::bind(Options::new(directory).control(any).data(any).live(any))?;

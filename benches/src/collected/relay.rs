@@ -1,4 +1,4 @@
-//! A sender of the stock protocol: one stream, an index for each packet, both pipelined.
+//! A sender of the relay protocol: one stream, and an index for each packet, both pipelined.
 
 use crate::Outcome;
 use crate::peers::Ports;
@@ -89,7 +89,7 @@ pub(crate) fn send(to: Ports, packets: &[u8], size: usize) -> Outcome<Duration> 
     Ok(begun.elapsed())
 }
 
-/// Writes a header and a packet, by one call if the system takes them at once.
+/// Writes a header and a packet, with one call if the system accepts all of it.
 pub(crate) fn write_both(to: &mut TcpStream, header: &[u8], bytes: &[u8]) -> std::io::Result<()> {
     let written = to.write_vectored(&[IoSlice::new(header), IoSlice::new(bytes)])?;
     to.write_all(&header[written.min(header.len())..])?;

@@ -16,7 +16,7 @@ use tracepoint_wire::stream::{
     Route, ToCollector, ToSender, wire_head,
 };
 
-/// What the collector says.
+/// A message of the collector.
 enum Said {
     Welcome {
         token: [u8; 16],
@@ -29,7 +29,7 @@ enum Said {
     Again(NackEntry),
 }
 
-/// Hands on what the collector says, until it closes the connection.
+/// Passes on the messages of the collector, until it closes the connection.
 fn hear(mut control: TcpStream, to: &Sender<Said>) -> Outcome {
     let mut payload = Vec::new();
     loop {
@@ -58,7 +58,7 @@ fn say(control: &mut TcpStream, message: &ToCollector<'_>) -> Outcome {
     Ok(control.write_all(&bytes)?)
 }
 
-/// The next thing that is not about packets.
+/// The next message that is not about packets.
 fn next(said: &Receiver<Said>) -> Outcome<Said> {
     Ok(said.recv_timeout(Duration::from_secs(10))?)
 }
@@ -93,7 +93,7 @@ pub(crate) fn send(to: Ports, packets: &[u8], size: usize, mtu: Option<usize>) -
     ask(&mut control, &Command::GetConfiguration { flags })?;
     let (sender, said) = channel();
     let listener = control.try_clone()?;
-    // It ends with the connection, and the collector is killed after the last packet.
+    // The thread ends with the connection, and the collector is killed after the last packet.
     thread::spawn(move || drop(hear(listener, &sender)));
     let hello = Hello {
         version: 1,

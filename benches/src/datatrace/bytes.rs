@@ -48,8 +48,8 @@ fn entries() -> impl Iterator<Item = &'static [u8]> {
     (0..TOTAL as usize / ENTRY.len()).map(|_| std::hint::black_box(&ENTRY[..]))
 }
 
-/// A `BufWriter` of the same buffer, that goes back to the start of its file where the dt file does. Its entries begin at `start`, so that it
-/// can write the same bytes at the same places.
+/// A `BufWriter` with the same buffer size that returns to the start of its file where the dt file does. Its entries begin at `start`, so that it
+/// can write the same bytes at the same offsets.
 fn plain(place: &Path, logsize: u32, filesize: u32, start: usize) -> Duration {
     let path = place.join("plain");
     let most = u64::from(logsize) * u64::from(filesize);
@@ -102,7 +102,7 @@ fn shared(options: TraceOptions) -> Duration {
     time
 }
 
-/// The same file, mapped: made at full size, and entries stored in place.
+/// The same file, mapped: created at full size, with entries stored in place.
 fn mapped(place: &Path, logsize: u32, filesize: u32) -> Duration {
     let path = place.join("mapped");
     let time = timed(|| {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// Bytes of the buffer: all entries of a run fit, so that no run writes.
+/// Size of the buffer: all entries of a run fit, so that no run writes.
 const LOGSIZE: u32 = 256 << 10;
 const ENTRIES: u32 = LOGSIZE / 16 - 1;
 /// Runs of the buffer that are timed as one.
@@ -31,7 +31,7 @@ pub(crate) fn compare(place: &Path, rounds: usize) {
     }
 }
 
-/// Three numbers that the compiler does not know.
+/// Three numbers unknown to the compiler.
 #[inline(always)]
 fn numbers(n: u32) -> (i32, i32, i64) {
     (black_box(n.cast_signed()), black_box(7), black_box(i64::from(n)))
@@ -97,7 +97,7 @@ fn shared(place: &Path, layout: Layout) -> Duration {
     all
 }
 
-/// Fills the rest of the buffer, which is written then, and empty.
+/// Fills the rest of the buffer, which is then written, and empty.
 fn empty(object: &TraceObject) {
     let mut writer = object.lock().expect("open");
     let frame = writer.header().version().frame_size();

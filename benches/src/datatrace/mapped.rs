@@ -1,5 +1,5 @@
-//! A dt file that is mapped, to know what it would cost: entries go straight to the page cache, and so do the words of the header,
-//! in the order that the positional writer keeps.
+//! A mapped dt file, to measure its cost: entries go straight to the page cache, and so do the words of the header,
+//! in the order used by the positional writer.
 
 use memmap2::MmapMut;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! A load on a session: threads that fire events, and what became of these.
+//! A load on a session: threads that fire events, and the outcome of these events.
 
 use std::error::Error;
 use std::path::Path;
@@ -9,38 +9,38 @@ use tracepoint_control::{Channel, Session};
 
 pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Below this rate a thread sleeps between its events, as a program does that has little to trace.
+/// Below this rate a thread sleeps between its events, like a program with little to trace.
 const SLEEPS_BELOW: u64 = 2_000_000;
 const TICK: Duration = Duration::from_millis(1);
 
-/// What events become.
+/// The output of events.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Output {
     Ctf,
     Text,
 }
 
-/// What is recorded.
+/// The recorded events.
 #[derive(Debug)]
 pub(crate) struct Load {
     pub(crate) output: Output,
     pub(crate) ring_mib: usize,
     pub(crate) threads: usize,
-    /// Events per second of each thread; as many as it can without.
+    /// Events per second of each thread; `None` for the maximum.
     pub(crate) rate: Option<u64>,
     /// Events of each thread.
     pub(crate) events: u64,
-    /// How long nothing happens before.
+    /// Idle time before the load.
     pub(crate) quiet: Duration,
 }
 
-/// What became of it.
+/// The outcome of a load.
 #[derive(Debug)]
 pub(crate) struct Seen {
     pub(crate) kept: u64,
     pub(crate) lost: u64,
     pub(crate) wall: Duration,
-    /// Processor time of the process beyond what the same load takes without a session.
+    /// Processor time of the process, minus the time of the same load without a session.
     pub(crate) processor: Duration,
     pub(crate) rounds: u64,
     pub(crate) woken: u64,
@@ -57,7 +57,7 @@ pub(crate) fn run(load: &Load, directory: &Path) -> Outcome<Seen> {
         Output::Ctf => session.sink(CtfSink::create(path)?).start()?,
         Output::Text => session.sink(TextSink::create(path)?).start()?,
     };
-    // The first events of a thread that has a ring.
+    // The first event of a thread, which acquires its ring.
     thread::sleep(load.quiet);
     let before = session.status();
     let (wall, busy) = fire(load);
@@ -74,7 +74,7 @@ pub(crate) fn run(load: &Load, directory: &Path) -> Outcome<Seen> {
     })
 }
 
-/// Fires the events: how long it took, and the processor time of the process.
+/// Fires the events; returns the duration, and the processor time of the process.
 fn fire(load: &Load) -> (Duration, Duration) {
     let (begun, before) = (Instant::now(), processor());
     thread::scope(|scope| {
@@ -87,7 +87,7 @@ fn fire(load: &Load) -> (Duration, Duration) {
     });
     let wall = begun.elapsed();
     if load.rate.is_some_and(|rate| rate < SLEEPS_BELOW) {
-        // So that what the drain does later with the last events is counted.
+        // The deferred work of the drain for the last events is counted.
         thread::sleep(Duration::from_millis(900));
     }
     (wall, processor().saturating_sub(before))

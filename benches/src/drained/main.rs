@@ -1,12 +1,12 @@
-//! What a session keeps up with: `drained [ROUNDS [DIR [ROW]]]` prints rates, bursts and processor times, in one interleaved run. With ROW only
-//! the rows whose names contain it are measured.
+//! The load that a session can handle: `drained [ROUNDS [DIR [ROW]]]` prints rates, bursts and processor times, in one interleaved run. With ROW,
+//! only the rows whose names contain it are measured.
 //!
-//! * *Flat out*: one thread records as fast as it can; how many events per second of wall time reach the trace in DIR (`/dev/shm` unless
-//!   told otherwise). Next to it a loop that writes packets which another core has just filled, through a ring of the same size.
-//! * *Steady*: events of one or two threads at a fixed rate, after a quiet time; how many are lost.
-//! * *Burst*: events as fast as one thread can, after a quiet time; how many are lost.
-//! * *Text*: how many lines per second a session writes for a thread that does nothing but fire, and how many events are lost at 1 M/s.
-//! * *Processor*: what the process takes at a low rate, recording and not recording, for each event.
+//! * *Flat out*: one thread records as fast as it can; the events per second of wall time that reach the trace in DIR (`/dev/shm` by
+//!   default). For comparison, a loop that writes packets which another core has just filled, through a ring of the same size.
+//! * *Steady*: events of one or two threads at a fixed rate, after an idle time; the number of lost events.
+//! * *Burst*: events as fast as one thread can, after an idle time; the number of lost events.
+//! * *Text*: the lines per second that a session writes for a thread that fires continuously, and the number of lost events at 1 M/s.
+//! * *Processor*: the processor time per event at a low rate, recording and not recording.
 #![forbid(unsafe_code)]
 #![expect(clippy::cast_precision_loss, reason = "figures for people")]
 

@@ -1,4 +1,4 @@
-//! How fast packets get to a file.
+//! The speed of writing packets to a file.
 
 use crate::describe::describe;
 use crate::{MIB, Outcome, RECORD, events_in, fire};
@@ -12,18 +12,18 @@ use tracepoint::marker::{Subscriber, Subscription};
 use tracepoint_ring::channel::{AnonymousMemory, Channel, EventId, HEADER_SIZE, OpenChannel};
 use tracepoint_sinks::{ClockInfo, CtfSink, Drain, ProcessInfo, TraceInfo};
 
-/// The ring that is emptied, in packets of the size that a ring of 1 MiB has.
+/// The size of the ring; its packets have the size used with a ring of 1 MiB.
 const RING: u32 = 32 * MIB;
 const PACKETS: u32 = RING >> 17;
 
-/// Where packets go.
+/// The destination of packets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Target {
     Null,
     File,
-    /// A file that is on its disk at the end.
+    /// A file that is synced to disk at the end.
     Synced,
-    /// A CTF trace with its books; next to it, a file.
+    /// A CTF trace with its account, compared with a file.
     Trace,
 }
 
@@ -65,10 +65,10 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
 /// A full ring, drained; and the same bytes written from plain memory, before or afterwards.
 fn round_of(target: Target, directory: &Path, plain_first: bool) -> Outcome<(u32, [Duration; 2])> {
     let full = Full::new()?;
-    // The rest of a packet after its last record is not written; a write of a whole packet would be aligned to pages.
+    // The rest of a packet after its last record is not written; writes of whole packets would be page-aligned.
     let records = (full.channel.config().packet_size() - HEADER_SIZE) / RECORD;
     let sizes = vec![HEADER_SIZE + records * RECORD; PACKETS as usize - 1];
-    // The contents do not matter. The write makes the pages resident.
+    // The contents are irrelevant. The write makes the pages resident.
     let memory = vec![0x5a; sizes.iter().sum::<usize>()];
     let plain = || -> io::Result<Duration> {
         let mut file = open(target, directory, "plain")?;
@@ -118,7 +118,7 @@ impl Full {
         Ok(Self { channel, id, subscriptions })
     }
 
-    /// Drains every closed packet: how many bytes, and how long it took.
+    /// Drains every closed packet; returns the number of bytes and the duration.
     fn drain(&self, target: Target, directory: &Path) -> Outcome<(usize, Duration)> {
         if target == Target::Trace {
             return self.drain_to_trace(directory);

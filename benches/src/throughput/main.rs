@@ -1,8 +1,8 @@
 //! The rate at which records leave the rings: `throughput [ROUNDS [DIR]]` prints two tables.
 //!
-//! *Snapshot*: a recovery of this process, which lives, from its ring files into a trace, both in memory; next to it a plain copy of
-//! the same files. *Drain*: whole packets out of a full ring of memory, to `/dev/null` and to files in DIR (the current directory
-//! by default), next to a loop that writes the same bytes, in pieces of the same size, in the same round.
+//! *Snapshot*: a recovery of this running process, from its ring files into a trace, both in memory; compared with a plain copy of
+//! the same files. *Drain*: whole packets out of a full ring in memory, to `/dev/null` and to files in DIR (the current directory
+//! by default), compared with a loop that writes the same bytes, in pieces of the same size, in the same round.
 #![forbid(unsafe_code)]
 
 #[path = "../../../tests/support/describe.rs"]
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
-/// The least and the median.
+/// The minimum and the median.
 fn least_and_median(mut times: Vec<Duration>) -> [Duration; 2] {
     times.sort_unstable();
     [times[0], times[times.len() / 2]]
@@ -46,12 +46,12 @@ fn least_and_median(mut times: Vec<Duration>) -> [Duration; 2] {
 /// A record of the small workload.
 const RECORD: usize = 24;
 
-/// How many events of the small workload fill so many bytes at least.
+/// The number of events of the small workload that fill at least this number of bytes.
 const fn events_in(bytes: u32) -> u32 {
     bytes / RECORD as u32
 }
 
-/// The small event, so often.
+/// Fires the small event this number of times.
 fn fire(events: u32) {
     for i in 0..events {
         tracepoint::trace!(tracepoint_benches::small(i.cast_signed(), 7, i.into()));

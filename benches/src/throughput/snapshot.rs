@@ -1,4 +1,4 @@
-//! What a snapshot of a living process takes.
+//! The cost of a snapshot of a running process.
 
 use crate::{MIB, Outcome, events_in, fire, least_and_median};
 use std::fs;
@@ -19,7 +19,7 @@ pub(crate) fn table(rounds: usize) -> Outcome {
     Ok(())
 }
 
-/// A session whose ring is full, and stays; `busy` if its thread records all the while.
+/// A session with a full ring that stays full; `busy` if its thread records continuously.
 fn row(rounds: usize, mib: u32, busy: bool) -> Outcome {
     let directory = in_memory()?;
     let (session_dir, copies) = (directory.path().join("session"), directory.path().join("copies"));
@@ -60,7 +60,7 @@ fn row(rounds: usize, mib: u32, busy: bool) -> Outcome {
     Ok(())
 }
 
-/// Times of snapshots and of plain copies, taken in turn, and how many events the last snapshot had.
+/// Alternating times of snapshots and of plain copies, and the number of events in the last snapshot.
 fn measure(
     rounds: usize,
     session: &Path,
@@ -92,7 +92,7 @@ fn measure(
     Ok((snapshots, plain, events))
 }
 
-/// A directory in memory, where there is a place for it.
+/// A directory in memory, if possible.
 fn in_memory() -> Outcome<TempDir> {
     let shared = Path::new("/dev/shm");
     Ok(if shared.is_dir() { tempfile::tempdir_in(shared) } else { tempfile::tempdir() }?)

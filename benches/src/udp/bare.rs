@@ -1,4 +1,4 @@
-//! The yardstick: the same datagrams, which are there already, sent one call after the other.
+//! The baseline: the same datagrams, prepared in advance and sent one call after the other.
 
 use crate::served::Sent;
 use crate::{Outcome, Spent};
@@ -7,12 +7,12 @@ use std::io::IoSlice;
 use std::net::UdpSocket;
 use tracepoint_sinks::udp::DATAGRAMS_PER_CALL;
 
-/// Sends as many datagrams as the server did, of as many bytes, none of them twice.
+/// Sends as many datagrams as the server did, with as many bytes, none of them twice.
 pub(crate) fn send(sent: &Sent) -> Outcome<Spent> {
     let client = UdpSocket::bind("127.0.0.1:0")?;
     let socket = UdpSocket::bind("127.0.0.1:0")?;
     socket.connect(client.local_addr()?)?;
-    // As much as the server asks for; less is taken as it is.
+    // As much as the server requests; the system may grant less.
     let _ = sockopt::set_socket_send_buffer_size(&socket, 4 << 20);
     let size = usize::try_from(sent.bytes)?.div_ceil(usize::try_from(sent.datagrams)?);
     let memory = vec![0x5a_u8; usize::try_from(sent.bytes)?];

@@ -1,6 +1,6 @@
-//! What the UDP trace server sends: `udp [ROUNDS]` prints events per second, next to a bare loop that sends as many datagrams of
-//! the same size, which are there already, by the same system call. Both go to a socket on this machine that no program reads.
-//! `of bare` compares the times, `processor` the time of the processor that was taken, which other programs disturb less.
+//! The rate of the UDP trace server: `udp [ROUNDS]` prints events per second, compared with a bare loop that sends as many prepared datagrams of
+//! the same size with the same system call. Both send to a socket on this machine that no program reads.
+//! `of bare` compares the durations, `processor` the processor time, which other programs disturb less.
 #![forbid(unsafe_code)]
 
 mod bare;
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     )
 }
 
-/// How long something took, and how much of a processor's time, the kernel's included.
+/// The duration of something, and its processor time, including the kernel's.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spent {
     wall: Duration,
@@ -53,10 +53,10 @@ fn run(rounds: usize) -> Outcome {
     );
     for mtu in [1400, 8900] {
         let mut pairs = Vec::new();
-        // What a session sends is the same every time; the first one is not counted.
+        // A session sends the same data every time; the first one is not counted.
         let sent = served::send(mtu)?;
         for round in 0..rounds.max(1) {
-            // Each comes first every other time.
+            // Each goes first every other time.
             let before = if round % 2 == 1 { Some(bare::send(&sent)?) } else { None };
             let served = served::send(mtu)?.spent;
             pairs.push((served, before.map_or_else(|| bare::send(&sent), Ok)?));

@@ -1,4 +1,4 @@
-//! The server: packets as a ring hands them out, to a client that takes the offer and then does not read.
+//! The server: packets as drained from a ring, sent to a client that accepts the offer and then does not read.
 
 use crate::{Outcome, Spent};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -13,14 +13,14 @@ use tracepoint_wire::udp::{Accept, Ack, FromServer, TextKind, ToClient, ToServer
 // The workload is `bench:small`, 24 bytes with the header word.
 use tracepoint_benches as _;
 
-/// How many bytes of packets there are in all.
+/// Total number of packet bytes.
 pub(crate) const TOTAL: usize = 128 << 20;
 const PACKET: usize = 128 << 10;
 const RECORD: usize = 24;
-/// How many bytes of them wait at most where memory is looked at.
+/// Maximum number of waiting packet bytes when memory is measured.
 const LIMIT: usize = 16 << 20;
 
-/// What was sent, and how long it took.
+/// The amount of data that was sent, and the duration.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sent {
     pub(crate) events: u64,
@@ -81,7 +81,7 @@ pub(crate) fn send(mtu: u16) -> Outcome<Sent> {
     let client = UdpSocket::bind("127.0.0.1:0")?;
     client.connect(server.address())?;
     let session = open(&client, mtu)?;
-    // The server has nothing to send until these come, and takes each as soon as it is there: so all come at once.
+    // Until these arrive, the server has nothing to send, and it takes each immediately, so they are all queued at once.
     let packets: Vec<_> = (0..(TOTAL / PACKET) as u64).map(packet).collect();
     let events: u64 = packets.iter().map(|packet| packet.events).sum();
     let before = server.stats();
@@ -103,7 +103,7 @@ pub(crate) fn send(mtu: u16) -> Outcome<Sent> {
     Ok(Sent { events, datagrams, bytes: stats.bytes - before.bytes, spent })
 }
 
-/// The most bytes that waited while far more were given to a server without a client.
+/// The largest number of waiting bytes while far more were given to a server without a client.
 pub(crate) fn waiting() -> Outcome<u64> {
     let server = server(LIMIT)?;
     let mut most = 0;

@@ -1,6 +1,6 @@
-//! Traces made by hand: a writer that shares nothing with the reader, and the reader to compare it with.
+//! Hand-made traces: a writer that shares no code with the reader, and babeltrace2 for comparison.
 
-// Each test file is a crate of its own and uses its own part of this.
+// Each test file is a separate crate and uses only a part of this.
 #![allow(dead_code, unreachable_pub)]
 
 use std::fs;
@@ -14,7 +14,7 @@ use tracepoint_reader::{Item, Trace};
 pub const UUID: [u8; 16] =
     [0x0f, 0x1e, 0x2d, 0x3c, 0x4b, 0x5a, 0x69, 0x78, 0x87, 0x96, 0xa5, 0xb4, 0xc3, 0xd2, 0xe1, 0xf0];
 
-/// All but streams and events.
+/// Everything except streams and events.
 pub const PREAMBLE: &str = r#"/* CTF 1.8 */
 typealias integer { size = 8; align = 8; signed = false; } := u8;
 typealias integer { size = 16; align = 8; signed = false; } := u16;
@@ -30,7 +30,7 @@ typealias integer { size = 48; align = 8; signed = false; map = clock.mono.value
 typealias integer { size = 64; align = 8; signed = false; map = clock.mono.value; } := ts64;
 "#;
 
-/// A `stream` block in the project's own layout.
+/// A `stream` block in this tracer's layout.
 pub fn stream(id: u32) -> String {
     format!(
         "stream {{ id = {id};
@@ -49,7 +49,7 @@ pub fn one_event(fields: &str) -> String {
     format!("{PREAMBLE}{}{event}", stream(0))
 }
 
-/// A packet in the project's own layout.
+/// A packet in this tracer's layout.
 #[derive(Clone, Debug, Default)]
 pub struct Packet {
     pub stream: u32,
@@ -110,7 +110,7 @@ pub fn trace(metadata: &str, files: &[(&str, &[Vec<u8>])]) -> TempDir {
     directory
 }
 
-/// What babeltrace2 prints.
+/// The output of babeltrace2.
 pub fn babeltrace(directory: &Path) -> String {
     let output = Command::new("babeltrace2")
         .arg(directory)
@@ -121,7 +121,7 @@ pub fn babeltrace(directory: &Path) -> String {
     readable(&output.stdout)
 }
 
-/// What this crate prints of the events.
+/// The events as printed by this crate.
 pub fn ours(directory: &Path) -> String {
     text(directory, Style::Babeltrace.into())
 }
@@ -148,7 +148,7 @@ fn readable(bytes: &[u8]) -> String {
     }
 }
 
-/// Asserts that both print the same, and that it is something.
+/// Asserts that both print the same non-empty text.
 pub fn assert_same(directory: &Path) {
     let expected = babeltrace(directory);
     assert!(!expected.is_empty(), "babeltrace2 printed nothing");

@@ -1,4 +1,4 @@
-//! Traces of hosts whose clocks differ, as a collector has stored them.
+//! Traces of hosts with different clocks, stored by a collector.
 
 use crate::hand::{Packet, one_event};
 use std::fs;
@@ -23,7 +23,7 @@ fn host(root: &Path, name: &str, clock: char, times: &[u64], alignment: &str) {
     }
 }
 
-/// The events in their order: trace and nanoseconds since the offset in the metadata.
+/// The events in order: trace and nanoseconds since the offset in the metadata.
 fn events(items: impl Iterator<Item = Item>) -> Vec<(String, i64)> {
     let events = items.filter_map(|item| match item {
         Item::Event(event) => {
@@ -53,7 +53,7 @@ fn a_host_whose_clock_is_behind_is_merged_by_the_clock_of_the_collector() {
     let found = trace.alignments().map(|(_, alignment)| alignment.unwrap());
     let found: Vec<_> = found.map(|alignment| (alignment.offset, alignment.bound, alignment.correction)).collect();
     assert_eq!(found, [(OWN_OFFSET, 20, 0), (behind, 30, s)]);
-    // Times that are asked for are those of the collector, too.
+    // Requested times are also on the collector's clock.
     assert_eq!(events(trace.items_since(OWN_OFFSET + s)), expected(&[("b", s + 200), ("b", s + 400)]));
     let mut follow = Follow::open(&[root.path().to_owned()], i64::MIN).unwrap();
     fs::write(root.path().join("a/.account/account.json"), "{}").unwrap();
@@ -73,7 +73,7 @@ fn a_host_whose_clock_is_behind_is_merged_by_the_clock_of_the_collector() {
 #[test]
 fn processes_of_one_host_keep_their_order() {
     let root = TempDir::new().unwrap();
-    // Each has an estimate of its own, and they contradict each other by more than the events are apart.
+    // Each has its own estimate, and these differ by more than the distance between events.
     host(root.path(), "a", '2', &[100, 300], &format!("1000 {} 900\n", OWN_OFFSET + 700));
     host(root.path(), "b", '2', &[200], &format!("1000 {} 50\n", OWN_OFFSET + 10));
     host(root.path(), "c", '2', &[250], "");
@@ -95,7 +95,7 @@ fn a_dt_file_has_the_clock_of_the_collector() {
     };
     assert_eq!(times(&directory), [100 - 5 * SECOND, 300 - 5 * SECOND]);
     assert_eq!(times(&file), times(&directory));
-    // And what is made of it.
+    // And the conversion of that file.
     convert(&file, &root.path().join("back"), ConvertOptions::default(), |_| {}).unwrap();
     assert_eq!(times(&root.path().join("back")), times(&directory));
 }

@@ -1,4 +1,4 @@
-//! The compact style of text, and where events are from in JSON.
+//! The compact text style, and the origin of events in JSON.
 
 use crate::hand::{PREAMBLE, Packet, one_event, stream, text, trace};
 use std::path::Path;
@@ -14,7 +14,7 @@ fn shown(directory: &Path, change: impl FnOnce(&mut TextOptions)) -> String {
     text(directory, options)
 }
 
-/// The fields of one event behind its name.
+/// The fields of one event after its name.
 fn fields(declared: &str, data: &[u8]) -> String {
     let metadata = one_event(declared).replace("trace {", &format!("{TYPES}\ntrace {{"));
     let directory = trace(&metadata, &[("s_0", &[Packet::of(&[(0, 1000, data)]).bytes()])]);
@@ -104,7 +104,7 @@ fn colours_are_only_around_the_text() {
     assert_eq!(plain, shown(directory.path(), |_| {}));
 }
 
-/// Contexts name the thread and the process, as LTTng's do.
+/// Contexts name the thread and the process, like LTTng's.
 #[test]
 fn contexts_say_where_an_event_is_from() {
     let context = "event.context := struct { u32 vpid; u32 vtid; string procname; u32 cpu_id; };\n};";

@@ -11,7 +11,7 @@ use tracepoint_reader::{DtTrace, Item, ReadError, Trace};
 
 type Outcome = Result<(), Box<dyn Error>>;
 
-/// A sparse file of `slots` slots, none of them written, with metadata behind.
+/// A sparse file of `slots` unwritten slots, followed by metadata.
 fn sparse(version: u32, size: u32, slots: u32) -> Result<tempfile::NamedTempFile, Box<dyn Error>> {
     let mut file = tempfile::NamedTempFile::new()?;
     let last = if version == 1 { [0, size] } else { [u32::MAX, 0] };
@@ -36,7 +36,7 @@ fn slots_too_small_for_a_packet_are_refused() -> Outcome {
     Ok(())
 }
 
-/// The damage that is reported in a file with so many slots, with metadata, and with the bytes that `fill` writes.
+/// The damage reported in a file with this number of slots, with metadata, and with the bytes written by `fill`.
 fn damage_of(
     slots: u32,
     fill: impl FnOnce(&mut DtWriter<FileStorage>) -> Outcome,

@@ -1,4 +1,4 @@
-//! A trace that is followed while rings still hold a part of it: nothing is shown before what is older, however late that is written.
+//! A trace is followed while rings still hold a part of it: no event is shown before an older one, regardless of how late that is written.
 
 use crate::ring_file::{Consumer, Shape, Tracer, metadata};
 use std::fs;
@@ -10,10 +10,10 @@ use tempfile::TempDir;
 use tracepoint_reader::metadata::with_checksum;
 use tracepoint_reader::{Follow, Item, Polled};
 
-/// How long to wait for what takes a moment.
+/// Time limit for conditions that normally become true quickly.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A run directory with the rings of this process, and the directory that its sink writes.
+/// A run directory with the rings of this process, and the output directory of its sink.
 struct Place {
     directory: TempDir,
     rings: PathBuf,
@@ -33,7 +33,7 @@ impl Place {
         Self { directory, rings, trace }
     }
 
-    /// Writes the ring and the files of a thread as they are now. A sink writes before the packet is released.
+    /// Writes the ring and the files of a thread in their current state. A sink writes before the packet is released.
     fn put(&self, tracer: &Tracer) {
         let instance = tracer.shape.instance;
         if !tracer.output(0).is_empty() {
@@ -65,7 +65,7 @@ fn tracer(instance: u64) -> Tracer {
     tracer
 }
 
-/// The events that come until `time` has passed without one, or the trace has ended.
+/// The events that arrive until `time` has passed without one, or the trace has ended.
 fn events(follow: &mut Follow, time: Duration) -> Vec<i64> {
     let (mut times, mut moved) = (Vec::new(), Instant::now());
     while moved.elapsed() < time {
@@ -103,7 +103,7 @@ fn events_in_rings_hold_back_later_ones() {
     place.put(&slow);
     place.put(&fast);
     let mut follow = place.follow();
-    // Longer than the time for which events wait where nothing is known of the rings.
+    // Longer than events wait if the rings are not available.
     let mut shown = events(&mut follow, Duration::from_millis(2500));
     assert!(shown.len() < 10, "{} events", shown.len());
     slow.flush();
@@ -135,7 +135,7 @@ fn a_stream_that_appears_later_is_waited_for() {
         late.drain(Consumer::Keeps);
     }
     place.put(&late);
-    // Nothing is known of the rings.
+    // The rings are not available.
     let mut follow = Follow::open(std::slice::from_ref(&place.trace), i64::MIN).unwrap();
     assert!(matches!(follow.poll().unwrap(), Polled::Wait), "the other thread has written nothing yet");
     early.flush();
@@ -170,7 +170,7 @@ fn a_trace_does_not_end_between_two_chunks() {
     let wait = Duration::from_millis(300);
     let mut polled = follow.poll().unwrap();
     assert!(!matches!(polled, Polled::Ended));
-    // Its metadata is just being written.
+    // Its metadata is being written.
     let packets = packets(5);
     chunk(2, &metadata[..metadata.len() - 4], &packets);
     let mut shown = usize::from(matches!(polled, Polled::Item(_))) + events(&mut follow, wait).len();
@@ -202,7 +202,7 @@ fn metadata_that_stays_unreadable_is_reported_once_and_not_waited_for() {
     }
     let mut follow = Follow::open(&[directory.path().to_owned()], i64::MIN).unwrap();
     let mut events = usize::from(matches!(follow.poll().unwrap(), Polled::Item(Item::Event(_))));
-    // The third chunk gets its event afterwards, which what was read before describes. Of the fourth nothing can be read.
+    // The third chunk gets its event later, which the metadata read so far describes. The fourth is unreadable.
     let [torn, unread] = [3, 4].map(|number| directory.path().join(format!("chunk-{number:06}/metadata")));
     fs::write(&torn, format!("{metadata}event {{")).unwrap();
     fs::write(torn.with_file_name("channel0_0"), &packets).unwrap();

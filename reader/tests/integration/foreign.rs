@@ -1,5 +1,5 @@
-//! Traces of other tracers, made by hand for each construct of CTF 1.8. What this crate prints is compared with babeltrace2 line by line;
-//! where babeltrace2 refuses a trace, the test says why and what is read instead.
+//! Traces of other tracers, made by hand for each construct of CTF 1.8. The output of this crate is compared with babeltrace2's line by line;
+//! where babeltrace2 refuses a trace, the test explains why and checks the events.
 
 mod bits;
 mod clocks;
@@ -17,7 +17,7 @@ use tracepoint_reader::metadata::types::ByteOrder::{self, Big, Little};
 const ORDERS: [ByteOrder; 2] = [Little, Big];
 const MAGIC: u64 = 0xC1FC_1FC1;
 
-/// Metadata of one stream without packet header, packet context and event header, in either byte order: `fields` of its only event.
+/// Metadata of one stream without packet header, packet context and event header, in the given byte order; its only event has `fields`.
 fn bare(order: ByteOrder, fields: &str) -> String {
     let order = if order == Big { "be" } else { "le" };
     format!(
@@ -45,7 +45,7 @@ fn one_file(metadata: &str, bytes: Vec<u8>) -> TempDir {
     crate::hand::trace(metadata, &[("s", &[bytes])])
 }
 
-/// What babeltrace2 says when it refuses a trace.
+/// The error message of babeltrace2 when it refuses a trace.
 fn refused(directory: &Path) -> String {
     let output = Command::new("babeltrace2")
         .arg(directory)

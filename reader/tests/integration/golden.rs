@@ -1,6 +1,6 @@
-//! Ring files of all versions of the layout, as they were written at their time, are read as they were then.
+//! Ring files of all versions of the layout, written by their version of the tracer, are still read in the same way.
 //!
-//! `golden/VERSION/STATE` is the directory of a process, `golden/VERSION/STATE.txt` what it has to say: `TRACEPOINT_GOLDEN=1` writes
+//! `golden/VERSION/STATE` is the directory of a process, `golden/VERSION/STATE.txt` the expected text: `TRACEPOINT_GOLDEN=1` writes
 //! the missing texts.
 
 use std::path::{Path, PathBuf};

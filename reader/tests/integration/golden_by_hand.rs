@@ -1,4 +1,4 @@
-//! The golden ring files of version 1, read by a decoder of its own: it knows the tables of `docs/format-ring.md` and the three events of
+//! The golden ring files of version 1, read by an independent decoder: it knows the tables of `docs/format-ring.md` and the three events of
 //! the files, and nothing of the reader.
 
 use std::fs;
@@ -8,7 +8,7 @@ fn golden(state: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1").join(state)
 }
 
-/// The bytes of a file, by the tables.
+/// The bytes of a file, interpreted by the tables.
 struct File(Vec<u8>);
 
 impl File {
@@ -37,7 +37,7 @@ impl File {
         str::from_utf8(&self.0[at + 2..at + 2 + len]).unwrap()
     }
 
-    /// The places of a stream, by where its offset, size and number stand.
+    /// The slot offsets of a stream; `at` is the offset of its fields for offset, size and number.
     fn places(&self, at: usize) -> Vec<usize> {
         let [offset, size, count] = self.u64s(at).map(|number| number as usize);
         (0..count).map(|place| offset + place * size).collect()
@@ -61,7 +61,7 @@ fn check_header(file: &File, instance: u64) {
     assert_eq!(texts, ["/bin/golden", "host", "golden", "/somewhere/metadata", "channel0"]);
 }
 
-/// Fired, recorded, filtered, suppressed, and lost by six reasons; the rest is nothing.
+/// Fired, recorded, filtered, suppressed, and lost by six reasons; the rest is zero.
 fn check_account(file: &File, expected: [[u64; 10]; 3]) {
     for (id, expected) in expected.into_iter().enumerate() {
         let entry: [u64; 16] = file.u64s(4096 + 128 * id);
@@ -72,7 +72,7 @@ fn check_account(file: &File, expected: [[u64; 10]; 3]) {
 /// An event: its time, and its text after its name.
 type Event = (u64, String);
 
-/// The records of a packet, from behind its header to the end of its content.
+/// The records of a packet, from the end of its header to the end of its content.
 fn records(file: &File, place: usize) -> Vec<Event> {
     let end = place + file.u64(place + 48) as usize / 8;
     let mut at = place + 96;
@@ -126,7 +126,7 @@ fn events(file: &File, closed: u64) -> Vec<Event> {
     events
 }
 
-/// What `golden.rs` expects the reader to say of the same files.
+/// The events that `golden.rs` expects the reader to report for the same files.
 fn expected(state: &str) -> Vec<Event> {
     let text = fs::read_to_string(golden(state).with_extension("txt")).unwrap();
     let event = |line: &str| {

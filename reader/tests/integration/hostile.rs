@@ -1,4 +1,4 @@
-//! Bytes from outside: cut anywhere, changed anywhere, they end in an error or in damage, soon, and never in a panic.
+//! Untrusted bytes, truncated or changed anywhere: reading them ends with an error or with damage, soon, and never with a panic.
 
 use std::fmt::Write;
 use std::fs;
@@ -17,7 +17,7 @@ fn sample() -> Vec<u8> {
     Packet { padding: 5, ..Packet::of(&[(0, 1000, data), (0, 2000, data)]) }.bytes()
 }
 
-/// A generator of numbers that look random and are the same in every run.
+/// A pseudo-random generator with the same numbers in every run.
 struct Random(u64);
 
 impl Random {
@@ -41,7 +41,7 @@ impl Random {
     }
 }
 
-/// Decodes and prints everything; how many events there were.
+/// Decodes and prints everything; returns the number of events.
 fn decode(metadata: &Metadata, bytes: &[u8]) -> usize {
     let Ok(decoder) = PacketDecoder::new(metadata, bytes) else {
         return 0;
@@ -130,7 +130,7 @@ fn accounts_truncated_and_changed_anywhere() {
     }
 }
 
-/// What is not bounded here does not come to an end.
+/// Without bounds, these would not terminate.
 #[test]
 fn excessive_metadata_is_refused_or_bounded() {
     let mut doubling = String::from("/* CTF 1.8 */ struct s0 { u8 a; };").replace("u8", "integer { size = 8; }");
@@ -143,7 +143,7 @@ fn excessive_metadata_is_refused_or_bounded() {
         "typealias integer { size = 8; } := u8; struct { u8 a".to_owned() + &"[1]".repeat(100_000),
         "trace { packet.header := ".repeat(10_000),
         "enum : ".repeat(100_000),
-        // Each level means two of the one below.
+        // Each level refers twice to the one below.
         format!("{doubling} trace {{ packet.header := struct s59; }};"),
         // Numbers beyond all bounds.
         "typealias integer { size = 65; } := x;".to_owned(),
@@ -158,7 +158,7 @@ fn excessive_metadata_is_refused_or_bounded() {
             decode(&metadata, &sample());
         }
     }
-    // The same, where each of them would need a copy of its own.
+    // The same, where each of them would need its own copy.
     let own_copies = format!(
         "{} trace {{ packet.header := struct s59; }};",
         doubling.replace("} a; };", "} a; integer { size = 8; } b[a]; };")
@@ -190,7 +190,7 @@ fn excessive_field_lengths_are_bounded() {
     assert_eq!(decode(&metadata, &Packet::of(&[(0, 1000, &[0xFF; 64])]).bytes()), 0);
 }
 
-/// A name that holds an escape sequence does not reach the terminal as one; honest text stays as it is.
+/// An escape sequence in a name does not reach the terminal; harmless text is unchanged.
 #[test]
 fn escape_sequences_in_names_are_escaped() {
     let metadata = one_event("u8 a;").replace("\"p:x\"", "\"p:\\033[31mx\"").replace("\"box\"", "\"bo\\007x\"");

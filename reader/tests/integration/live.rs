@@ -1,4 +1,4 @@
-//! A viewer of live sessions against relays in memory: a model that is honest, and hostile ones.
+//! A viewer of live sessions against relays in memory: a correct model, and malicious ones.
 
 mod hostile;
 mod model;

@@ -1,4 +1,4 @@
-//! Losses and damage appear where they happened, and leave the rest readable.
+//! Losses and damage appear where they happened, and do not affect the rest.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use tracepoint_reader::{Item, LossKind, Metadata, PacketDecoder, Packets, ReadEr
 
 const EPOCH: i64 = 1_700_000_000_000_000_000;
 
-/// What comes out, in short: times of events, kinds of losses, damage.
+/// A summary of the items: times of events, kinds of losses, damage.
 fn outline(directory: &std::path::Path) -> Vec<String> {
     Trace::open(directory)
         .unwrap()
@@ -50,7 +50,7 @@ fn losses_are_reported_between_their_packets() {
     assert_eq!(outline(directory.path()), expected);
 }
 
-/// With an account it is known where a stream begins and ends.
+/// An account shows where a stream begins and ends.
 #[test]
 fn losses_before_the_first_and_behind_the_last_packet_are_reported() {
     let packet = Packet { number: 3, discarded: 2, before: 10, ..Packet::of(&[(0, 1000, &[1])]) };
@@ -76,7 +76,7 @@ fn losses_before_the_first_and_behind_the_last_packet_are_reported() {
     crate::hand::assert_same(directory.path());
 }
 
-/// The chunks of a rotated session of LTTng, which are traces of the same UUID: their counters run on.
+/// The chunks of a rotated LTTng session, which are traces with the same UUID: their counters continue.
 #[test]
 fn discarded_events_are_lost_in_one_of_the_directories_of_a_stream() {
     let one = |number, time: u64, discarded| {
@@ -95,7 +95,7 @@ fn discarded_events_are_lost_in_one_of_the_directories_of_a_stream() {
     assert_eq!(outline(tree.path()), [events[0], first, events[1], events[2], events[3], second, events[4]]);
     let trace = Trace::open(tree.path()).unwrap();
     assert_eq!(trace.items_since(EPOCH + 2500).filter(|item| matches!(item, Item::Loss(_))).count(), 1);
-    // Without the first one, what was lost before the second is not known; a copy of the second, which overlaps it, does not tell.
+    // Without the first one, the losses before the second are unknown; an overlapping copy of the second does not help.
     fs::remove_dir_all(tree.path().join("begin-0")).unwrap();
     put("copy-1", &[one(1, 1900, 342), one(2, 2000, 342), one(3, 2100, 342)]);
     fs::remove_dir_all(tree.path().join("later-2")).unwrap();

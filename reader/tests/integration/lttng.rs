@@ -1,4 +1,4 @@
-//! Traces as LTTng-UST and others lay them out: compact and large headers, big endian, packetised metadata.
+//! Traces in the layouts of LTTng-UST and others: compact and large headers, big endian, packetised metadata.
 
 use std::fs;
 
@@ -36,7 +36,7 @@ event {{ name = "demo:other"; id = 40; stream_id = 0; loglevel = 4; fields := st
     )
 }
 
-/// A packet of the stock LTTng layout, from 2^36 + 500 to 2^40.
+/// A packet in LTTng's default layout, from 2^36 + 500 to 2^40.
 fn packet(big: bool, records: &[u8]) -> Vec<u8> {
     let wide = |n: u64| if big { n.to_be_bytes() } else { n.to_le_bytes() };
     let narrow = |n: u32| if big { n.to_be_bytes() } else { n.to_le_bytes() };
@@ -59,7 +59,7 @@ fn compact_headers() {
     records.extend([0x1f, 40, 0, 0, 0]);
     records.extend(((1u64 << 36) + 5000).to_le_bytes());
     records.push(9);
-    // Runs over 27 bits.
+    // Overflows 27 bits.
     records.extend((7u32 << 5).to_le_bytes());
     records.extend(b"\x08\0\0\0\0");
     assert_same(trace(&metadata("le", COMPACT), &[("chan_0", &[packet(false, &records)])]).path());
@@ -101,7 +101,7 @@ fn natural_alignment() {
         .replace("size = 32; align = 8", "size = 32; align = 32")
         .replace("size = 64; align = 8", "size = 64; align = 64")
         .replace("align(8)", "align(16)");
-    // The header has 24 bytes up to the instance, so nothing moves before the first event at 84.
+    // The header has 24 bytes up to the instance, so nothing is moved before the first event at 84.
     let mut records = vec![0, 0, 0, 0];
     records.extend(1000u32.to_le_bytes());
     records.extend(b"\x07\0\0\0abc\0");
@@ -150,7 +150,7 @@ fn environment_clock_and_events_of_the_metadata() {
     assert!(metadata.env_value("tracer_name").is_some());
 }
 
-/// Packets of other tracers go into a dt file and out of it as they are.
+/// Packets of other tracers are copied into a dt file and out of it unchanged.
 #[test]
 fn conversion_to_a_dt_file_and_back() {
     let mut records = vec![0, 0];

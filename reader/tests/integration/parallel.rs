@@ -1,4 +1,4 @@
-//! Several threads find in a trace what one finds: events, losses, damage, and what `verify` says. So does a visitor of packets.
+//! Several threads find the same in a trace as one: events, losses, damage, and the results of `verify`. So does a visitor of packets.
 
 use std::fmt::Write;
 use std::fs;
@@ -39,7 +39,7 @@ impl Random {
 /// A stream whose events have a context.
 const WITH_CONTEXT: &str = "event.context := struct { string cpu; u8 core; };\n}";
 
-/// Streams 0 and 1. Event 3 has bits, so that it is decoded in the general way; event 4 a context of its own.
+/// Streams 0 and 1. Event 3 has bit fields, so that the general decoder is used; event 4 has its own context.
 fn metadata() -> String {
     let mut text =
         format!("{PREAMBLE}{}{}", stream(0), stream(1).replacen("\n};\n", &format!("\n  {WITH_CONTEXT};\n"), 1));
@@ -62,7 +62,7 @@ fn metadata() -> String {
     text
 }
 
-/// The bytes of an event behind its header.
+/// The bytes of an event after its header.
 fn event(random: &mut Random, stream: u32, id: u16) -> Vec<u8> {
     let mut bytes = Vec::new();
     let counted = |bytes: &mut Vec<u8>, data: &[u8], size: usize| {
@@ -95,7 +95,7 @@ fn event(random: &mut Random, stream: u32, id: u16) -> Vec<u8> {
     bytes
 }
 
-/// A trace of some streams with many packets, and how many events it has. Some packets lack before others, and some count losses.
+/// A trace of some streams with many packets, and its number of events. Some packets are missing, and some count losses.
 fn random_trace(random: &mut Random) -> (TempDir, usize) {
     let seals = random.below(3) > 0;
     let (mut files, mut written) = (Vec::new(), 0);
@@ -174,7 +174,7 @@ impl Visitor for Lines {
     }
 }
 
-/// What one thread finds, decoding everything: events, losses and damage, each sorted, and the packets without a checksum.
+/// The findings of one thread that decodes everything: events, losses and damage, each sorted, and the number of packets without a checksum.
 type Found = (Vec<String>, Vec<String>, Vec<String>, u64);
 
 fn sorted(mut found: Found) -> Found {
@@ -213,7 +213,7 @@ fn by_visitors(trace: &Trace, parallelism: Parallelism) -> Found {
     sorted((events, seen.losses.iter().map(loss).collect(), damage, seen.unchecked))
 }
 
-/// What a visitor of packets finds, and when the packets began.
+/// The findings of a visitor of packets, and the begin times of the packets.
 #[derive(Default)]
 struct Packets {
     found: Found,
@@ -251,7 +251,7 @@ fn by_packets(trace: &Trace) -> (Found, Vec<i64>) {
     (sorted(packets.found), packets.begins)
 }
 
-/// Threads, and bytes of a part.
+/// Numbers of threads, and bytes per part.
 const DIVISIONS: [(usize, u64); 4] = [(1, 0), (1, 1), (3, 700), (4, 5000)];
 
 fn assert_equal(found: &Found, expected: &Found, what: &str) {
@@ -268,7 +268,7 @@ fn compare(path: &Path, what: &str) -> Found {
     let expected = by_items(&trace);
     let (found, begins) = by_packets(&trace);
     assert_equal(&found, &expected, &format!("{what}, packets"));
-    // Times in a damaged stream may go back.
+    // Times in a damaged stream may go backwards.
     assert!(!expected.2.is_empty() || begins.is_sorted(), "{what}: {begins:?}");
     let report = verify_with(path, Parallelism::new(1, 0), &mut |_, _| {}).unwrap();
     for (threads, part) in DIVISIONS {
@@ -297,7 +297,7 @@ fn several_threads_find_what_one_finds() {
         if convert(directory.path(), &dt, ConvertOptions::default(), |_| {}).is_ok() {
             files += usize::from(compare(&dt, &format!("seed {number}, dt")).0.len() > 100);
             let mut bytes = fs::read(&dt).unwrap();
-            // In the slots, so that the file can be opened.
+            // Within the slots, so that the file can be opened.
             let at = 20 + random.below(bytes.len() as u64 / 3) as usize;
             bytes[at] ^= 4;
             fs::write(&dt, bytes).unwrap();
@@ -313,7 +313,7 @@ fn several_threads_find_what_one_finds() {
     }
 }
 
-/// They are not shown as the last time that 64 bits of nanoseconds have.
+/// They are not clamped to the last time within 64 bits of nanoseconds.
 #[test]
 fn times_beyond_64_bits_are_damage() {
     for (offset, times, whole) in
@@ -329,7 +329,7 @@ fn times_beyond_64_bits_are_damage() {
             "{found:?}"
         );
     }
-    // Whole seconds before the epoch of the clock that 64 bits have, and beyond.
+    // Whole seconds before the epoch of the clock, within 64 bits and beyond.
     let metadata = one_event("u32 n;").replace("offset = 17", "offset_s = -9223372037; offset = -17");
     let directory = trace(&metadata, &[("s_0", &[Packet::of(&[(0, 5, &[7, 0, 0, 0][..])]).bytes()])]);
     assert_eq!(compare(directory.path(), "before").0.len(), 0);

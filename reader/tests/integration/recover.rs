@@ -1,5 +1,5 @@
-//! What a killed process left behind becomes a trace that balances and that babeltrace2 reads: every event that was committed
-//! and is there still, once.
+//! The remains of a killed process become a trace that balances and that babeltrace2 reads: every event that was committed
+//! and still exists, once.
 
 mod damage;
 mod directories;
@@ -13,7 +13,7 @@ use tracepoint_reader::account::Account;
 use tracepoint_reader::recover::RecoveredProcess;
 use tracepoint_reader::{Metadata, PacketDecoder, Packets, recover, verify};
 
-/// Recovers a process that can be read to the last byte.
+/// Recovers a process that is completely readable.
 fn recovered(remains: &Remains, expected: &[u32]) -> RecoveredProcess {
     let process = taken(remains, expected);
     assert!(process.complete, "{process:#?}");
@@ -23,7 +23,7 @@ fn recovered(remains: &Remains, expected: &[u32]) -> RecoveredProcess {
     process
 }
 
-/// Recovers a process, and checks that its events come out.
+/// Recovers a process, and checks its events.
 fn taken(remains: &Remains, expected: &[u32]) -> RecoveredProcess {
     let mut recovered = recover(&remains.session(), &remains.out()).unwrap();
     assert_eq!((recovered.processes.len(), recovered.failed.len()), (1, 0));
@@ -43,7 +43,7 @@ fn account(remains: &Remains) -> Account {
     Account::open(&remains.out()).unwrap()
 }
 
-/// A ring of its own for each kill: before each store, and after the last.
+/// A separate ring for each kill: before each store, and after the last.
 fn killed_anywhere(shape: Shape, program: impl Fn(&mut Tracer)) -> Vec<(Tracer, RecoveredProcess)> {
     let mut whole = Tracer::new(shape);
     program(&mut whole);
@@ -95,7 +95,7 @@ fn packets_in_ring_and_output_are_recovered_once() {
     let remains = Remains::of(&tracer);
     let process = recovered(&remains, &(0..75).collect::<Vec<_>>());
     assert!(process.packets_from_outputs > 4 && process.packets_from_rings == 1, "{process:#?}");
-    // A missing output is reported, and the packets that only it had are lost behind the ring.
+    // A missing output is reported, and packets that were only there count as lost after the ring.
     fs::remove_dir_all(remains.out()).unwrap();
     fs::remove_dir_all(&remains.output).unwrap();
     let mut process = recover(&remains.process, &remains.out()).unwrap().processes.remove(0);
@@ -105,7 +105,7 @@ fn packets_in_ring_and_output_are_recovered_once() {
     assert!(note.contains("kept does not exist any more"), "{note}");
 }
 
-/// Two rings whose packets an output has, but for the last one of each; `0-0.ring` is then damaged by `damage`.
+/// Two rings whose packets an output has, except for the last one of each; `0-0.ring` is then damaged by `damage`.
 fn with_outputs(what: &str, damage: impl Fn(&Path)) {
     let ring = |instance| {
         let mut tracer = Tracer::new(Shape { instance, ..Shape::default() });
@@ -134,7 +134,7 @@ fn with_outputs(what: &str, damage: impl Fn(&Path)) {
     let failures: String = verify(&remains.out()).unwrap().failures().map(|check| check.rule).collect();
     assert!(failures.contains('A') && !failures.contains(['B', 'I', 'J', 'L', 'N', 'P', 'Q']), "{what}: {failures}");
 
-    // The same if no other ring is left, and if none is left at all.
+    // The same if no other ring is left, and if no ring is left.
     for ring in ["0-1.ring", "0-0.ring"] {
         fs::remove_dir_all(remains.out()).unwrap();
         let _ = fs::remove_file(remains.process.join(ring));
@@ -169,7 +169,7 @@ fn a_ring_that_was_being_allocated_is_no_loss() {
     let mut tracer = Tracer::new(Shape::default());
     (0..40).for_each(|_| tracer.fire(20));
     let remains = Remains::of(&tracer);
-    // The process was killed between giving the file its length and allocating its space, and had not written its header.
+    // The process was killed after setting the file's length and before allocating its space, and had not written its header.
     fs::File::create(remains.process.join("0-1.ring")).unwrap().set_len(1 << 20).unwrap();
     let process = recovered(&remains, &tracer.expected());
     assert!(process.complete, "{process:#?}");
@@ -186,7 +186,7 @@ fn zeroed_packets_that_nobody_took_are_missing() {
         let process = patched(&tracer, &format!("packet number {} is missing there", packet + 1));
         assert!(process.missing > 0 && process.records + process.missing == tracer.committed(), "{process:#?}");
     }
-    // Those that were taken need not be there: their memory may have been given back.
+    // Packets already taken may be missing: their memory may have been released.
     tracer.drain(Consumer::Keeps);
     let place = tracer.place_of(0);
     tracer.put(place, &vec![0; tracer.shape.place]);
@@ -228,14 +228,14 @@ fn a_torn_last_packet_of_the_output_is_dropped() {
     let remains = Remains::of(&tracer);
     let file = remains.output.join("channel0_0");
     let whole = fs::read(&file).unwrap();
-    // All of it is in the ring still.
+    // All of it is still in the ring.
     for length in (0..whole.len()).step_by(37) {
         fs::write(&file, &whole[..length]).unwrap();
         let process = recovered(&remains, &tracer.expected());
         assert!(process.notes.iter().all(|note| note.contains("a part of a packet")), "{process:#?}");
         fs::remove_dir_all(remains.out()).unwrap();
     }
-    // Behind something that is no packet nothing is taken.
+    // Nothing is taken after bytes that are not a packet.
     let mut broken = whole.clone();
     broken[96] ^= 1;
     fs::write(&file, broken).unwrap();
@@ -288,7 +288,7 @@ fn killed_while_packets_are_drained_and_switched() {
 fn killed_while_packets_are_overwritten() {
     let shape = Shape { overwrite: true, places: 2, place: 512, ..Shape::default() };
     let kills = killed_anywhere(shape, |tracer| (0..14).for_each(|_| tracer.fire(110)));
-    // The nested stream's two places, and the one that is being prepared.
+    // The nested stream's two places, and the one being prepared.
     assert!(kills.iter().any(|(_, process)| process.unused_places == 3 && lost(process, "overwritten") > 0));
     assert!(kills.iter().any(|(tracer, process)| process.uncounted == 1 && tracer.committed() > 10));
 }
@@ -307,7 +307,7 @@ fn killed_in_a_signal_handler() {
     assert!(kills.iter().any(|(_, process)| process.uncounted == 1 && lost(process, "killed") == 1));
 }
 
-/// A handler that comes between two counters finds the ring free.
+/// A handler that runs between two counters finds the ring free.
 #[test]
 fn killed_in_a_signal_handler_between_counters() {
     for moment in [Moment::Fired, Moment::Committed] {
@@ -316,13 +316,13 @@ fn killed_in_a_signal_handler_between_counters() {
             (0..5).for_each(|_| tracer.fire(90));
             tracer.fire_interrupted(0, moment, &[90, 90, 90, 90, 90, 90]);
         });
-        // That the interrupted event was committed can be known when its packet is gone.
+        // That the interrupted event was committed can be known even if its packet is gone.
         let two = |process: &RecoveredProcess| lost(process, "killed") + process.uncounted == 2;
         assert!(kills.iter().any(|(_, process)| two(process) && lost(process, "overwritten") > 0), "{moment:?}");
     }
 }
 
-/// Thread after thread without a ring.
+/// One thread after another without a ring.
 #[test]
 fn ringless_events_have_their_own_stream() {
     let mut ring = Tracer::new(Shape::default());

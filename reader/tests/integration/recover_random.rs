@@ -1,4 +1,4 @@
-//! Programs of any kind, killed anywhere: what was committed and is there still comes out once, and the books balance.
+//! Random programs, killed anywhere: every event that was committed and still exists is recovered once, and the account balances.
 
 use crate::ring_file::{Consumer, Lost, Moment, Remains, Shape, Tracer, babeltrace, numbers};
 use crate::seed;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use tracepoint_reader::{recover, verify};
 
-/// What a traced process does.
+/// An action of a traced process.
 #[derive(Clone, Debug)]
 enum Act {
     Fire(usize),
@@ -56,7 +56,7 @@ fn run(shape: Shape, acts: &[Act], fuse: u64) -> Tracer {
             Act::Interrupted(extra, moment, inner) => tracer.fire_interrupted(*extra, *moment, inner),
             Act::Filtered => tracer.filtered(0),
             Act::Lost => tracer.lost(1, Lost::Nested),
-            // Flight recorders are drained at their end only.
+            // Flight recorders are drained only at their end.
             Act::Drain(_) | Act::Flush if shape.overwrite => {}
             Act::Drain(consumer) => tracer.drain(*consumer),
             Act::Flush => tracer.flush(),
@@ -93,7 +93,7 @@ proptest! {
         prop_assert_eq!(process.records + gone("sink") + gone("overwritten"), tracer.committed());
     }
 
-    /// A ring in which bytes were changed is recovered, or refused, and holds together.
+    /// A ring with changed bytes is recovered or refused, and the result is consistent.
     #[test]
     fn changed_bytes_are_handled(
         shape in shape(),
@@ -115,7 +115,7 @@ proptest! {
     }
 }
 
-/// A counter of one stream that makes no sense: what is in the other one comes out all the same.
+/// An invalid counter of one stream: the events of the other stream are recovered anyway.
 #[test]
 fn a_damaged_counter_affects_its_own_stream_only() {
     /// The highest byte of the closed packets of the nested stream.

@@ -1,4 +1,4 @@
-//! Ring files read piece by piece: what is in them comes out, and bytes of any kind do no harm.
+//! Ring files read piece by piece: their contents are returned, and arbitrary bytes do no harm.
 
 use crate::ring_file::{Shape, Tracer};
 use tracepoint_reader::account::Policy;
@@ -80,7 +80,7 @@ fn errors_name_the_file() {
     assert!(matches!(error, ReadError::Ring { offset: 0, .. }) && error.to_string().contains("0-0.ring"), "{error}");
 }
 
-/// A file that is cut short after it was opened.
+/// A file that is truncated after it was opened.
 #[test]
 fn a_ring_truncated_while_it_is_read_is_an_error() {
     let mut tracer = Tracer::new(Shape::default());
@@ -128,7 +128,7 @@ fn rings_truncated_and_changed_anywhere() {
         for byte in [0, 1, 7, 8, 0x7F, 0x80, 0xFF] {
             let mut bytes = tracer.bytes.clone();
             bytes[at] = byte;
-            // More places of the same bytes would only be slow.
+            // More places with the same bytes would only be slow.
             if (112..120).contains(&at)
                 || (136..144).contains(&at)
                 || (104..112).contains(&at)

@@ -1,4 +1,4 @@
-//! Rings that are gone or empty are missed: the file of threads without a ring says how many were made.
+//! Missing or empty rings are detected: the file of threads without a ring contains the number of rings made.
 
 use crate::ring_file::{self, Remains, Shape, Tracer};
 use std::fs::{self, File};
@@ -8,7 +8,7 @@ use tracepoint_reader::recover;
 /// Offset of the number of rings.
 const RINGS: usize = 152;
 
-/// Two rings that no output has anything of, and the file of threads without a ring.
+/// Two rings without any output, and the file of threads without a ring.
 fn remains() -> (Remains, [u64; 2]) {
     let ring = |instance, events| {
         let mut tracer = Tracer::new(Shape { instance, ..Shape::default() });
@@ -50,7 +50,7 @@ fn the_file_that_counts_the_rings_is_missed() {
     assert!(!process.complete && told && process.records == first + second, "{process:#?}");
 }
 
-/// The process may have been killed before it counted a ring that it had begun; an older one counts none.
+/// The process may have been killed before it counted a ring that it had begun; older versions count none.
 #[test]
 fn a_ring_that_is_not_counted_is_used() {
     for made in [0, 1] {
@@ -64,7 +64,7 @@ fn a_ring_that_is_not_counted_is_used() {
     }
 }
 
-/// What a consumer in another process says of the rings with these names, and whether its account is complete.
+/// The account of a consumer in another process for the rings with these names: a count, true if it is complete, and its notes.
 fn taken(remains: &Remains, names: &[&str]) -> (u64, bool, Vec<String>) {
     let mut consumer = RemoteConsumer::new(ring_file::metadata().into_bytes()).unwrap();
     for name in names {
@@ -77,7 +77,7 @@ fn taken(remains: &Remains, names: &[&str]) -> (u64, bool, Vec<String>) {
     (records, end.account.complete, end.notes)
 }
 
-/// A recorder that never saw a ring, because its file was cut off or removed before, does not call the account complete.
+/// A recorder that never saw a ring, because its file was truncated or removed before, does not call the account complete.
 #[test]
 fn a_recorder_misses_rings_that_it_could_not_read() {
     let (remains, [first, second]) = remains();

@@ -1,4 +1,4 @@
-//! Text output against babeltrace2, for every kind of field and its extremes.
+//! Text output compared with babeltrace2's, for every kind of field and its extremes.
 
 use std::env;
 use std::fmt::Write;
@@ -114,7 +114,7 @@ fn strings_and_their_extremes() {
     );
 }
 
-/// babeltrace2 writes them to the terminal as they are.
+/// babeltrace2 writes them to the terminal unchanged.
 #[test]
 fn characters_that_a_terminal_acts_on_are_escaped() {
     let data = "a\u{9b}2J\u{85}\u{202e}cba\u{2066}\u{200f}é☃\0".as_bytes();
@@ -123,7 +123,7 @@ fn characters_that_a_terminal_acts_on_are_escaped() {
     let text = ours(trace(&metadata, &[("s_0", &[Packet::of(&[(0, 1000, &data)]).bytes()])]).path());
     let expected: String =
         "valid = \"a\\u{9b}2J\\u{85}\\u{202e}cba\\u{2066}\\u{200f}é☃\", bytes = \"\\x9b2J\u{ff}\"".to_owned();
-    // The bytes are not UTF-8, so that each is a character here.
+    // The bytes are not UTF-8, so each byte is a character here.
     let expected: String = expected.replace("é☃", "\u{c3}\u{a9}\u{e2}\u{98}\u{83}");
     assert!(text.contains(&expected) && text.contains(" b\\u{202e}\\u{9c}x:"), "{text}");
 }
@@ -256,7 +256,7 @@ fn short_times_wrap() {
 
 #[test]
 fn local_time_zones() {
-    // The zone belongs to the process, so the comparison is run in processes of its own.
+    // The zone belongs to the process, so the comparison runs in separate processes.
     for zone in ["America/New_York", "Asia/Kolkata", "UTC"] {
         let status = Command::new(env::current_exe().unwrap())
             .args(["--exact", "text::streams_are_merged_and_ties_ordered"])

@@ -1,4 +1,4 @@
-//! The client of the UDP trace server, against a server that was written from the tables of `docs/format-udp.md` alone, over faulty networks, in
+//! The client of the UDP trace server, against a server written only from the tables of `docs/format-udp.md`, over faulty networks, in
 //! simulated time.
 #![expect(unreachable_pub, reason = "modules of a test are no crate")]
 

@@ -1,4 +1,4 @@
-//! The account is balanced, and every number that is wrong is found.
+//! The account balances, and every wrong number is found.
 
 use std::fmt::Write;
 use std::fs;
@@ -115,11 +115,11 @@ fn a_true_account_balances() {
     }
     let json = serde_json::to_value(&report).unwrap();
     assert_eq!(json["checks"].as_array().unwrap().len(), report.checks.len());
-    // Viewers are not troubled by the account.
+    // The account does not disturb viewers.
     assert_same(directory.path());
 }
 
-/// A peer has a stream without packets that were lost on the way to it: between others, or behind the last one.
+/// A peer has a stream from which packets were lost on the way: between others, or at the end.
 #[test]
 fn a_stream_that_lost_packets_on_the_way_balances() {
     for (lost, balances) in [([1, 2], true), ([0, 2], false), ([1, 1], false)] {
@@ -154,7 +154,7 @@ fn the_account_round_trips() {
     assert_eq!(account.channels[0].events[1].lost["a reason of tomorrow"], 1);
 }
 
-/// The places of all numbers in a JSON text, but those under `notes`.
+/// The positions of all numbers in a JSON text, except those under `notes`.
 fn numbers(value: &Value, place: &str, found: &mut Vec<String>) {
     match value {
         Value::Number(_) => found.push(place.to_owned()),

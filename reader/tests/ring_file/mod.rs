@@ -1,7 +1,7 @@
-//! Ring files made by hand, from the tables of `docs/format-ring.md`: a tracer that shares nothing with the real one, and
+//! Ring files made by hand from the tables of `docs/format-ring.md`: a tracer that shares no code with the real one, and
 //! that can be killed between any two of its stores.
 
-// Each test file is a crate of its own and uses its own part of this.
+// Each test file is a separate crate and uses only a part of this.
 #![allow(dead_code, unreachable_pub)]
 
 use std::fs;
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::hand::{PREAMBLE, UUID, stream};
 
-/// When the channel was opened.
+/// The time at which the channel was opened.
 pub const OPENED: u64 = 1000;
 /// The instance of the stream of events that had no ring.
 pub const RINGLESS: u64 = 4_294_967_295;
@@ -26,14 +26,14 @@ pub fn metadata() -> String {
     format!("{PREAMBLE}{}{}{}", stream(0), event(0, "u32 n;"), event(1, "u32 n; u16 len; u8 data[len];"))
 }
 
-/// What the ring is like.
+/// The configuration of a ring.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     pub overwrite: bool,
     pub place: usize,
     pub places: usize,
     pub instance: u64,
-    /// No packets: the counters of threads without a ring.
+    /// No packets: only the counters of threads without a ring.
     pub ringless: bool,
 }
 
@@ -52,23 +52,23 @@ pub enum Lost {
     Nested = 3,
 }
 
-/// When a signal handler interrupts an event.
+/// The moment at which a signal handler interrupts an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
     /// It has fired, and nothing is written yet.
     Fired,
     /// Its record is being written: the handler's events are nested.
     Writing,
-    /// It is committed, and not counted yet.
+    /// It is committed but not yet counted.
     Committed,
 }
 
-/// What the consumer does with packets.
+/// The consumer's handling of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Consumer {
     /// Its sink keeps them.
     Keeps,
-    /// It releases them, and no output has them.
+    /// It releases them, and they are in no output.
     Forgets,
 }
 
@@ -84,12 +84,12 @@ struct Lane {
     open: bool,
     used: usize,
     last: u64,
-    /// What the sink has: whole packets, and perhaps a part of one.
+    /// The sink's output: complete packets, and perhaps a part of one.
     output: Vec<u8>,
     kept: Vec<u64>,
     /// The packet in each place.
     holds: Vec<Option<u64>>,
-    /// The events that were committed: packet and number.
+    /// The committed events: packet and number.
     committed: Vec<(u64, u32)>,
 }
 
@@ -98,7 +98,7 @@ struct Lane {
 pub struct Tracer {
     pub shape: Shape,
     pub bytes: Vec<u8>,
-    /// How many stores are left before it is killed.
+    /// Number of stores left before it is killed.
     pub fuse: u64,
     pub stores: u64,
     lanes: [Lane; 2],
@@ -169,7 +169,7 @@ impl Tracer {
         tracer
     }
 
-    /// Writes without being a store of the thread.
+    /// Writes without counting as a store of the thread.
     pub fn put(&mut self, at: usize, bytes: &[u8]) {
         self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
     }
@@ -221,13 +221,13 @@ impl Tracer {
         self.count(self.lanes[lane].counters + 16);
     }
 
-    /// An event that is lost before its record is tried.
+    /// An event that is lost before an attempt to record it.
     pub fn lost(&mut self, id: u16, reason: Lost) {
         self.count(Self::entry(id));
         self.lose(0, id, reason);
     }
 
-    /// An event that a filter refuses.
+    /// An event rejected by a filter.
     pub fn filtered(&mut self, id: u16) {
         self.count(Self::entry(id));
         self.count(Self::entry(id) + 16);
@@ -240,7 +240,7 @@ impl Tracer {
         self.fire_in(0, extra, &mut |_, _| {});
     }
 
-    /// An event that handlers interrupt, each with an event of its own.
+    /// An event interrupted by handlers, each of which fires an event.
     pub fn fire_interrupted(&mut self, extra: usize, at: Moment, handlers: &[usize]) {
         self.fire_in(0, extra, &mut |tracer, moment| {
             if moment == at {
@@ -317,7 +317,7 @@ impl Tracer {
         self.lanes[lane].open = false;
     }
 
-    /// Closes the packet that is being written, as the drain does when its thread is idle.
+    /// Closes the open packet, as the drain does when its thread is idle.
     pub fn flush(&mut self) {
         for lane in 0..2 {
             if self.lanes[lane].open && self.lanes[lane].used > PACKET_HEADER {
@@ -399,9 +399,9 @@ impl Tracer {
         crate::hand::Packet { instance, begin: OPENED, end: OPENED, ..crate::hand::Packet::default() }.bytes()
     }
 
-    // -- what is to be expected -------------------------------------------------------------------------------------------
+    // -- the expected result ----------------------------------------------------------------------------------------------
 
-    /// The numbers of all events that were committed and are in a ring or an output still.
+    /// The numbers of all events that were committed and are still in a ring or an output.
     pub fn expected(&self) -> Vec<u32> {
         let mut numbers = Vec::new();
         for lane in &self.lanes {
@@ -412,23 +412,23 @@ impl Tracer {
         numbers
     }
 
-    /// How many events were committed.
+    /// The number of committed events.
     pub fn committed(&self) -> u64 {
         self.lanes.iter().map(|lane| lane.committed.len() as u64).sum()
     }
 
-    /// What the sink has of the main stream or the nested one.
+    /// The sink's output of the main stream or the nested one.
     pub fn output(&self, lane: usize) -> &[u8] {
         &self.lanes[lane].output
     }
 
-    /// Where the place of a packet of the main stream begins.
+    /// The offset of the place of a packet of the main stream.
     pub fn place_of(&self, packet: u64) -> usize {
         self.base(0, packet)
     }
 }
 
-/// What a process left behind.
+/// The remains of a process.
 #[derive(Debug)]
 pub struct Remains {
     pub place: TempDir,
@@ -437,7 +437,7 @@ pub struct Remains {
 }
 
 impl Remains {
-    /// One ring in a session's directory, with what its sink has.
+    /// One ring in a session's directory, with its sink's output.
     pub fn of(tracer: &Tracer) -> Self {
         Self::of_rings(&[("0-0.ring", tracer)])
     }
@@ -476,13 +476,13 @@ impl Remains {
         self.place.path().join("session")
     }
 
-    /// Where the trace goes.
+    /// The output directory for the trace.
     pub fn out(&self) -> PathBuf {
         self.place.path().join("out")
     }
 }
 
-/// The numbers of the events in a text of babeltrace2's kind.
+/// The numbers of the events in a text in babeltrace2's format.
 pub fn numbers(text: &str) -> Vec<u32> {
     let number = |line: &str| line.split(" n = ").nth(1)?.split([',', ' ']).next()?.parse().ok();
     let mut numbers: Vec<u32> =
@@ -491,7 +491,7 @@ pub fn numbers(text: &str) -> Vec<u32> {
     numbers
 }
 
-/// The output of babeltrace2. Panics if it warns of anything but losses that the tracer counted.
+/// The output of babeltrace2. Panics if it prints a warning other than about losses counted by the tracer.
 pub fn babeltrace(directory: &Path) -> String {
     let output = std::process::Command::new("babeltrace2")
         .arg(directory)

@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-/// The line above the README's generated block.
+/// The line before the README's generated block.
 pub const BEGIN: &str = "<!-- figures: begin; written by scripts/figures.sh from docs/costs.md -->\n";
-/// The line below it.
+/// The line after it.
 pub const END: &str = "<!-- figures: end -->";
 
-/// The columns: a heading, and the variants of `benches/peers` whose figures stand below it.
+/// The columns: a heading, and the variants of `benches/peers` with its figures.
 const TRACERS: [(&str, Variants); 4] = [
     (
         "tracepoint",
@@ -46,7 +46,7 @@ struct Variants {
 ///
 /// # Errors
 ///
-/// If a figure is not there; the message names its table and row.
+/// If a figure is missing; the message names its table and row.
 pub fn table(costs: &str) -> Result<String, String> {
     let mut text = String::new();
     let mut row = |label: &str, figure: &dyn Fn(&Variants) -> Result<String, String>| {
@@ -78,7 +78,7 @@ fn nanoseconds(costs: &str, table: &str, variant: &str) -> Result<String, String
     Ok(format!("{value:.1}"))
 }
 
-/// What stands in the column `column` of the row `first` of the table whose first heading is `table`.
+/// The cell in the column `column` and the row `first` of the table whose first heading is `table`.
 fn cell<'t>(costs: &'t str, table: &str, first: &str, column: &str) -> Result<&'t str, String> {
     let cells = |line: &'t str| line.trim_matches('|').split('|').map(str::trim);
     let start = format!("| {table} |");

@@ -1,8 +1,8 @@
-//! Circles in a graph: its strongly connected components of more than one node.
+//! Cycles in a graph: its strongly connected components with more than one node.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The circles, each sorted.
+/// The cycles, each sorted.
 pub fn circles<N: Clone + Ord>(edges: &BTreeMap<N, BTreeSet<N>>) -> Vec<BTreeSet<N>> {
     let reached: BTreeMap<&N, BTreeSet<&N>> = edges.keys().map(|node| (node, reached_from(node, edges))).collect();
     let mut found = BTreeSet::new();
@@ -16,7 +16,7 @@ pub fn circles<N: Clone + Ord>(edges: &BTreeMap<N, BTreeSet<N>>) -> Vec<BTreeSet
     found.into_iter().collect()
 }
 
-/// All nodes that a walk of one step or more from `start` comes to.
+/// All nodes reachable from `start` in one or more steps.
 fn reached_from<'a, N: Ord>(start: &'a N, edges: &'a BTreeMap<N, BTreeSet<N>>) -> BTreeSet<&'a N> {
     let mut reached = BTreeSet::new();
     let mut next = vec![start];

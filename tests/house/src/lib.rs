@@ -1,4 +1,4 @@
-//! What the tests of the workspace's structure read: its packages, and the modules of a crate with the paths between them.
+//! Input for the tests of the workspace's structure: its packages, and the modules of a crate with the paths between them.
 #![forbid(unsafe_code)]
 
 pub mod circles;

@@ -16,7 +16,7 @@ pub type Name = Vec<String>;
 /// A module, and the content of its file.
 #[derive(Default)]
 struct Module {
-    /// What a `use` gives a name here, and whence.
+    /// The target of each name that a `use` introduces here.
     imports: BTreeMap<String, Name>,
     /// Modules whose items are imported with `*`.
     globs: Vec<Name>,
@@ -28,7 +28,7 @@ struct Module {
 #[derive(Default)]
 pub struct Modules(BTreeMap<Name, Module>);
 
-/// How often a path may lead to another re-export.
+/// Maximum number of re-exports that a path is followed through.
 const REEXPORTS: usize = 8;
 
 impl Modules {
@@ -36,7 +36,7 @@ impl Modules {
     ///
     /// # Panics
     ///
-    /// If a file is no Rust.
+    /// If a file is not valid Rust.
     pub fn read(source: &Path) -> Self {
         let mut modules = Self::default();
         let files: Vec<_> = rust_files(source).into_iter().map(|path| (name_of(source, &path), path)).collect();
@@ -68,7 +68,7 @@ impl Modules {
         path
     }
 
-    /// For each file, those that it depends on, its ancestors and descendants aside.
+    /// For each file, the files it depends on, except its ancestors and descendants.
     pub fn edges(&self) -> BTreeMap<Name, BTreeSet<Name>> {
         let edges_of = |(name, module): (&Name, &Module)| {
             let is_aside = |other: &Name| !other.starts_with(name) && !name.starts_with(other);

@@ -1,4 +1,4 @@
-//! The packages of the workspace, and of that in `query/`, as `cargo metadata` lists them.
+//! The packages of the workspace, and of the one in `query/`, as listed by `cargo metadata`.
 
 use crate::root;
 use serde_json::Value;
@@ -8,17 +8,17 @@ use std::process::Command;
 
 /// A member of the workspace.
 pub struct Member {
-    /// Whether others may depend on it: `publish = false` is for examples, benches and tests.
+    /// True if others may depend on it: `publish = false` is for examples, benches and tests.
     pub is_published: bool,
     /// The directory of its manifest.
     pub directory: PathBuf,
-    /// The names of the members that it depends on, dev-dependencies aside.
+    /// The names of the members that it depends on, without dev-dependencies.
     pub on_members: BTreeSet<String>,
-    /// Of these and of all others, those that no feature has to ask for.
+    /// The dependencies, on members and others, that do not depend on a feature.
     pub unconditional: BTreeSet<String>,
 }
 
-/// All of the workspace's packages and of those that they depend on; and the members of the workspace in `query/`.
+/// All packages of the workspace and their dependencies; and the members of the workspace in `query/`.
 pub struct Packages(Value, Value);
 
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
@@ -30,11 +30,11 @@ fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
 }
 
 impl Packages {
-    /// Asks cargo.
+    /// Runs cargo.
     ///
     /// # Panics
     ///
-    /// If cargo does not answer.
+    /// If cargo fails.
     pub fn read() -> Self {
         let metadata = |directory: &str, more: &[&str]| {
             let mut command = Command::new(env!("CARGO"));
@@ -43,7 +43,7 @@ impl Packages {
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             serde_json::from_slice(&output.stdout).expect("JSON")
         };
-        // Fetches what other platforms depend on, if that is not there yet. What `query/` depends on is not needed.
+        // Fetches dependencies for other platforms if they are missing. The dependencies of `query/` are not needed.
         Self(metadata("", &[]), metadata("query", &["--no-deps"]))
     }
 
@@ -73,7 +73,7 @@ impl Packages {
         packages.iter().map(|package| (text(package, "name").to_owned(), member(package))).collect()
     }
 
-    /// Everything that a build of the package `name` compiles, for any target, tests aside.
+    /// Everything that a build of the package `name` compiles, for any target, without tests.
     pub fn tree(&self, name: &str) -> BTreeSet<String> {
         let mut seen = BTreeSet::new();
         let packages = list(&self.0, "packages").iter();
@@ -91,12 +91,12 @@ impl Packages {
     }
 }
 
-/// The packages, with their versions, that a program compiles for this target which depends on `package` with these features; what runs only while it
-/// is built aside.
+/// The packages, with their versions, compiled for this target by a program that depends on `package` with these features; without packages that run
+/// only during the build.
 ///
 /// # Panics
 ///
-/// If cargo does not answer.
+/// If cargo fails.
 pub fn built_with(package: &str, features: &str) -> BTreeSet<String> {
     let mut command = Command::new(env!("CARGO"));
     command.args(["tree", "--locked", "--edges", "normal", "--prefix", "none", "--format", "{p}"]);
@@ -104,6 +104,6 @@ pub fn built_with(package: &str, features: &str) -> BTreeSet<String> {
     let output = output.expect("cargo can be run");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let packages = String::from_utf8(output.stdout).expect("text");
-    // The path of a member follows, or `(*)` behind one that was listed before.
+    // The path of a member follows, or `(*)` after a package that was already listed.
     packages.lines().map(|line| line.split(" (").next().unwrap_or_default().to_owned()).collect()
 }

@@ -1,11 +1,11 @@
-//! What an event of `tracing` costs by what listens: our layer, `fmt` to nowhere and by `tracing-appender`, tokio-console's layer; and beside them
-//! an event of `define_trace!` and one of `fastrace`. Two listeners keep nothing: a subscriber that looks at the values, which is the least that any
-//! subscriber costs, and a layer with a filter that does so, the least for a layer that hides nothing from others.
+//! The cost of an event of `tracing` for different listeners: our layer, `fmt` to nowhere and to `tracing-appender`, tokio-console's layer. For
+//! comparison, an event of `define_trace!` and one of `fastrace`. Two listeners store nothing: a subscriber that looks at the values, which is the
+//! minimum cost of any subscriber, and a layer with a filter that does so, which is the minimum for a layer that hides nothing from other layers.
 //!
-//! tokio-console's layer starts only in builds with `RUSTFLAGS='--cfg tokio_unstable'`; other builds say so.
+//! tokio-console's layer starts only in builds with `RUSTFLAGS='--cfg tokio_unstable'`; other builds report that it is missing.
 //!
-//! A program has one global subscriber, and a scoped one costs more. So each contender is a process of its own, which this program starts anew in
-//! each round, one contender after the other. All have the same event: two numbers, a text and a message.
+//! A program has only one global subscriber, and a scoped one costs more. Each contender therefore runs in a separate process, which this program
+//! starts again in each round, one contender after the other. All have the same event: two numbers, a text and a message.
 
 use anyhow::{Context as _, Result, ensure};
 use clap::{Parser, ValueEnum};
@@ -31,9 +31,9 @@ tracepoint::define_trace! {
     answered(id: u64, size: u64, path: &str) { id, size, path }
 }
 
-/// The events of a turn: fastrace keeps 10,240.
+/// Number of events per turn: fastrace keeps 10,240.
 const EVENTS: u64 = 8_000;
-/// The turns of a process, of which the first warms up.
+/// Number of turns of a process; the first one is a warm-up.
 const TURNS: usize = 41;
 
 /// What an event costs by what listens to it.
@@ -102,8 +102,8 @@ impl Contender {
                 // A session in code records the callsites that are known when it starts.
                 event(0);
                 let _session = if self == Self::Layer { Some(record("tracing:layers*")?) } else { None };
-                // The layer's interest is `sometimes` at first, and `tracing` asks it at each event. After 4096 such questions a thread of the
-                // layer has `tracing` ask again, and the interest becomes `never`, or `always` if a session records.
+                // The layer's interest is `sometimes` at first, and `tracing` queries it at each event. After 4096 such queries a thread of the
+                // layer makes `tracing` query it once more, and the interest becomes `never`, or `always` if a session records.
                 (0..EVENTS).for_each(event);
                 std::thread::sleep(Duration::from_millis(200));
                 turns(event, || Ok(EVENTS))
@@ -140,13 +140,13 @@ fn event(n: u64) {
     tracing::info!(target: "layers", id = n, size = 2 * n, path = "/cart", "answered");
 }
 
-/// Records into the rings of memory, of which the newest packets stay.
+/// Records into rings in memory, which keep the newest packets.
 fn record(rule: &str) -> Result<Session> {
     let channel = Channel::overwrite(4 << 20);
     Ok(Session::builder("layers").events(rule).channel(channel).in_memory().start()?)
 }
 
-/// The median of some turns, at whose end `kept` says how many events there were.
+/// The median of several turns; after each, `kept` returns the number of events that were kept.
 fn turns(event: impl Fn(u64), mut kept: impl FnMut() -> Result<u64>) -> Result<f64> {
     let mut times = Vec::new();
     for _ in 0..TURNS {

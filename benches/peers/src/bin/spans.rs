@@ -1,7 +1,7 @@
-//! What a span costs, its beginning and its end together: ours, `fastrace`, and `tracing` with a subscriber that writes to a ring.
+//! The cost of a span, its beginning and its end together: ours, `fastrace`, and `tracing` with a subscriber that writes to a ring.
 //!
 //! The contenders take turns in each round, in one thread that is pinned to a processor. Each span has one number, which the peers record
-//! as they record properties. Every contender's spans are counted at the end of its turn.
+//! as a property. Every contender's spans are counted at the end of its turn.
 
 use anyhow::{Result, ensure};
 use clap::Parser;
@@ -75,7 +75,7 @@ fn ours() -> Contender {
             let marker = tracepoint::find(name).expect("declared").marker().expect("has fields");
             marker.subscribe(Subscriber::record(Arc::clone(&channel), id)).expect("switches")
         });
-        // The thread takes its ring.
+        // The thread acquires its ring.
         drop(tracepoint::span!(request(0)));
         let nanoseconds = timed(n, |n| drop(tracepoint::span!(request(n))));
         Subscription::end_all(subscriptions.into());
@@ -112,7 +112,7 @@ fn fastrace(name: &'static str, span: fn(u64)) -> Contender {
 const RING: usize = 4 << 20;
 
 thread_local! {
-    /// Records of the time and two numbers, and where the next one goes.
+    /// Records of the time and two numbers, and the offset of the next one.
     static WRITTEN: (RefCell<Vec<u8>>, Cell<usize>) = (RefCell::new(vec![0; RING]), const { Cell::new(0) });
     static SPANS: Cell<u64> = const { Cell::new(0) };
 }
@@ -128,7 +128,7 @@ fn write(id: u64, number: u64) {
     });
 }
 
-/// The least that a subscriber of `tracing` can do to record spans: it writes a record to this thread's ring at each end.
+/// The cheapest subscriber of `tracing` that records spans: it writes a record to this thread's ring at each end.
 struct RingSubscriber;
 
 struct Number(u64);
@@ -216,7 +216,7 @@ fn main() -> Result<()> {
     println!("| span | ns | over the loop |");
     println!("|---|---|---|");
     for (contender, of_it) in contenders.iter().zip(&times) {
-        // The first round warms up.
+        // The first round is a warm-up.
         let added = of_it[1..].iter().zip(&times[0][1..]).map(|(time, floor)| time - floor).collect();
         let (time, added) = (Interval::of(of_it[1..].to_vec()), Interval::of(added));
         println!(

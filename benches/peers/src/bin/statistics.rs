@@ -1,5 +1,5 @@
-//! What it costs to answer a question where the events happen: our statistics, the crates `metrics` and `hdrhistogram`, and a layer of
-//! `tracing`, next to each other.
+//! The cost of computing a statistic in the traced program: our statistics, the crates `metrics` and `hdrhistogram`, and a layer of
+//! `tracing`.
 //!
 //! The contenders take turns in each round, in one thread that is pinned to a processor. The floor is an empty probe at the same events. Every
 //! contender's result is checked at the end.
@@ -44,11 +44,11 @@ struct Options {
     events: u64,
 }
 
-/// Something that answers a question.
+/// A way to compute a statistic.
 struct Contender {
     question: &'static str,
     name: &'static str,
-    /// Fires events with these numbers, and returns what was counted of them.
+    /// Fires events with these numbers, and returns the resulting counts.
     run: Box<dyn FnMut(u64) -> Run>,
 }
 
@@ -79,7 +79,7 @@ fn fire_pair(n: u64) {
     tracepoint::trace!(end(n));
 }
 
-/// Counts or measures what `tracing` sees, as a layer of an application would.
+/// Counts or measures the events of `tracing`, as a layer of an application would.
 struct Aggregating {
     count: AtomicU64,
     sizes: Mutex<Histogram<u64>>,
@@ -310,7 +310,7 @@ fn main() -> Result<()> {
         let mut ours: &[f64] = &[];
         for (contender, times) in contenders.iter().zip(&times).filter(|(contender, _)| contender.question == question)
         {
-            // The first round warms up.
+            // The first round is a warm-up.
             let times = &times[1..];
             let with = |other: &[f64], of: fn(f64, f64) -> f64| {
                 Interval::of(times.iter().zip(other).map(|(time, other)| of(*time, *other)).collect())

@@ -31,7 +31,7 @@ unsafe extern "C" {
     fn peers_lttng_discard_text(name: *const c_char, n: u64);
 }
 
-/// The expansion of `lttng_ust_tracepoint(…)`: the test, and the call of the C function with the rest.
+/// The expansion of `lttng_ust_tracepoint(…)`: the test, and the call of the C function with the remaining code.
 macro_rules! site {
     ($site:ident, $tracepoint:ident, |$a:ident, $b:ident, $c:ident| $call:expr) => {
         #[doc = concat!("The event of `", stringify!($tracepoint), "`.")]
@@ -39,7 +39,7 @@ macro_rules! site {
         pub struct $site;
 
         impl $site {
-            /// Whether the tracepoint is on.
+            /// True if the tracepoint is on.
             #[inline(always)]
             pub fn is_on() -> bool {
                 // SAFETY: a static of the C object; only its state is ever written, and that is read as an atomic.

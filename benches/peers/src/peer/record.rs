@@ -188,7 +188,7 @@ macro_rules! like {
     };
 }
 
-/// Both workloads: with other clocks, for several subscribers, beside other channels.
+/// Both workloads: with other clocks, for several subscribers, next to other channels.
 pub const VARIANTS: &[Variant] = &[
     RECORDED,
     like!(RECORDED, "ours-coarse", "the same with the time of the kernel's last tick", one(NUMBERS, Clock::Coarse)),

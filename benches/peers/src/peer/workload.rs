@@ -38,7 +38,7 @@ pub(super) fn name_of_known_length() -> &'static [u8; NAME.len()] {
     unsafe { &*place.cast() }
 }
 
-/// The number beside the text.
+/// The number next to the text.
 #[inline(always)]
 pub(super) fn sum(a: i32, b: i32, c: i64) -> u64 {
     i64::from(a).wrapping_add(i64::from(b)).wrapping_add(c).cast_unsigned()

@@ -13,7 +13,7 @@ impl Bits {
         Self { order, bits: Vec::new() }
     }
 
-    /// Appends the low `size` bits of a number, behind padding to a multiple of `align` bits.
+    /// Appends the low `size` bits of a number, after padding to a multiple of `align` bits.
     pub(super) fn put(&mut self, number: u64, size: usize, align: usize) -> &mut Self {
         self.align(align);
         for bit in 0..size {
@@ -42,7 +42,7 @@ impl Bits {
         self.bits.len()
     }
 
-    /// The bytes: within one, the first bit is the least significant one in little endian, the most significant one in big endian.
+    /// The bytes. The first bit of a byte is the least significant one in little endian, and the most significant one in big endian.
     pub(super) fn done(&self) -> Vec<u8> {
         let byte = |bits: &[bool]| {
             let weight = |at: usize| if self.order == Little { 1u8 << at } else { 0x80 >> at };

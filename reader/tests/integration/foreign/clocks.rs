@@ -1,4 +1,4 @@
-//! Traces without clocks, and times that are mapped to none.
+//! Traces without clocks, and times that are not mapped to a clock.
 
 use crate::hand::{Packet, assert_same, one_event, ours, trace};
 use std::path::Path;
@@ -42,7 +42,7 @@ fn times_within_variants_are_mapped() {
 
 #[test]
 fn a_stream_without_a_clock_has_no_times() {
-    // With a clock that nothing is mapped to, and without one.
+    // With a clock that no time is mapped to, and without a clock.
     for metadata in [one_event("u8 a;").replace(" map = clock.mono.value;", ""), clockless()] {
         let trace = trace(&metadata.replace(" timestamp", " stamp"), &[("s", &packets())]);
         assert_same(trace.path());
@@ -55,7 +55,7 @@ fn a_stream_without_a_clock_has_no_times() {
     }
 }
 
-/// babeltrace2 refuses such metadata, because it cannot tell which clock the times are of.
+/// babeltrace2 refuses such metadata, because it cannot tell which clock the times belong to.
 #[test]
 fn unmapped_times_of_two_clocks_are_none() {
     let metadata = one_event("u8 a;").replace(" map = clock.mono.value;", "");

@@ -10,7 +10,7 @@ struct Header {
     /// Bits of the tag, and of the short time.
     tag: usize,
     time: usize,
-    /// Whether integers are aligned to their size.
+    /// True if integers are aligned to their size.
     natural: bool,
 }
 
@@ -73,7 +73,7 @@ event {{ name = \"p:far\"; id = 70000; stream_id = 3; fields := struct {{ {u16} 
                 let time = begin + time;
                 let header = if self.natural && self.tag == 5 { 32 } else { natural(self.tag.next_multiple_of(8)) };
                 if index == 4 {
-                    // The variant's option with a 64-bit time is aligned as that is.
+                    // The variant's option with a 64-bit time has the alignment of that time.
                     body.put((1 << self.tag) - 1, self.tag, header).put(70_000, 32, natural(64)).put(
                         time,
                         64,
@@ -133,8 +133,8 @@ fn a_padded_packet_without_a_content_size() {
     assert_same(one_file(&metadata, twice).path());
 }
 
-/// babeltrace2 ends at such a packet, because its merge demands that time never goes back. Here the packet's end is the last event: that is
-/// what a tracer leaves that was killed.
+/// babeltrace2 stops at such a packet, because its merge requires that time never goes backwards. Here the end of the packet is its last event, as
+/// after a kill of the tracer.
 #[test]
 fn an_event_after_the_end_of_its_packet() {
     let one = |begin, end, time| crate::hand::Packet { begin, end, ..crate::hand::Packet::of(&[(0, time, b"\x01")]) };
@@ -144,7 +144,7 @@ fn an_event_after_the_end_of_its_packet() {
     assert_eq!(ours(trace.path()).lines().count(), 2);
 }
 
-/// babeltrace2 ends at the second packet, for the same reason.
+/// babeltrace2 stops at the second packet, for the same reason.
 #[test]
 fn packets_whose_times_overlap() {
     let one = |begin, end, time| crate::hand::Packet { begin, end, ..crate::hand::Packet::of(&[(0, time, b"\x01")]) };

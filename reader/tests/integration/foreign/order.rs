@@ -12,7 +12,7 @@ fn write(directory: &Path, metadata: &str, files: &[(&str, Vec<u8>)]) {
     }
 }
 
-/// Packets that end with an event, where the next one of this or another stream begins.
+/// Packets that end with an event at the time at which the next one of this or another stream begins.
 fn packets(instance: u64, label: u8) -> Vec<u8> {
     let one = |number, times: [u64; 2]| {
         let records = times.map(|time| (0, time, [label]));
@@ -36,8 +36,8 @@ fn traces_are_ordered_by_their_uuid() {
     assert_eq!(first, ["12 }", "2 }", "13 }"]);
 }
 
-/// Files of one instance whose packets have no times cannot be ordered, and are streams of their own. At equal times babeltrace2 has them in
-/// the order in which the file system lists them, here they are ordered by name; no times are equal below.
+/// Files of one instance whose packets have no times cannot be ordered, and are separate streams. At equal times, babeltrace2 orders them
+/// as the file system lists them, whereas they are ordered by name here; no times are equal below.
 #[test]
 fn files_without_times_of_packets_are_merged() {
     let metadata = one_event("u8 a;").replace("ts64 timestamp_begin; ts64 timestamp_end; ", "");

@@ -15,7 +15,7 @@ fn bit_fields_cross_bytes() {
         let fields = fields + &format!("integer {{ size = {rest}; align = 1; }} rest;");
         let mut packet = begin(order);
         for _ in 0..2 {
-            // The structure of the fields, like its members, is at any bit.
+            // The structure of the fields, like its members, may start at any bit.
             for (index, size) in sizes.iter().enumerate() {
                 let number = 0x9E37_79B9_7F4A_7C15_u64.rotate_left(index as u32 * 7);
                 packet.put(number, *size, 1).put(!number, *size, 1);
@@ -55,7 +55,7 @@ fn variants_within_variants_and_structures() {
         let head = |packet: &mut super::Bits, kind| {
             packet.put(kind, 8, 16).put(513, 16, 16);
         };
-        // The structure of the fields is aligned as its widest member; those of a variant are aligned by themselves.
+        // The structure of the fields is aligned like its widest member; the members of a variant have their own alignment.
         packet.align(16);
         head(&mut packet, 4);
         packet.put(7, 8, 8).align(16);
@@ -96,7 +96,7 @@ fn arrays_and_sequences_of_structures() {
                 packet.put(nibble * 5, 4, 1);
             }
         }
-        // The packet has its sizes in front, which say where its last bit is.
+        // The packet starts with its sizes, which give the position of its last bit.
         let metadata = bare(order, fields)
             .replace("id = 0; }", "id = 0; packet.context := struct { u32 content_size; u32 packet_size; }; }");
         let (content, bytes) = (packet.len() as u64 + 64, packet.done());

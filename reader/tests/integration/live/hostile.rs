@@ -1,4 +1,4 @@
-//! Relays that are broken or malicious: the view ends with an error that says why, within its limits.
+//! Broken or malicious relays: the view ends with an error that gives the reason, within its limits.
 
 use super::relay::{Random, Socket, attached, bytes_of, opening, stream, view_all};
 use crate::hand::one_event;
@@ -16,7 +16,7 @@ use tracepoint_wire::live::{
     PacketBytes, PacketStatus, Request, StreamRecord, Streams,
 };
 
-/// A relay that is honest but for what `hostile` answers: metadata, one data stream, and a packet that is always the next.
+/// A correct relay, except for the answers of `hostile`: metadata, one data stream, and a packet that is always the next.
 fn except(hostile: impl Fn(Request) -> Option<Vec<u8>>) -> impl FnMut(Request) -> Vec<u8> {
     let mut metadata = Some(one_event("u8 x;"));
     move |request| {
@@ -54,7 +54,7 @@ fn endless_metadata_is_refused() {
     assert!(matches!(error, LiveError::TooMuch { what: "bytes of metadata", .. }), "{error}");
 }
 
-/// Metadata that never becomes readable: the wait for it is bounded, and the end of the session is no success.
+/// Metadata that never becomes readable: the wait for it is bounded, and the end of the session is not a success.
 #[test]
 fn metadata_that_cannot_be_read_is_told() {
     for ends in [false, true] {

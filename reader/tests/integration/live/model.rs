@@ -1,4 +1,4 @@
-//! An honest relay: packets are delivered some time after they end, and beacons tell up to when idle streams are complete.
+//! A correct relay: packets are delivered some time after they end, and beacons announce up to which time idle streams are complete.
 
 use super::relay::{Random, attached, bytes_of, opening, stream};
 use crate::hand::{PREAMBLE, Packet, stream as stream_block};
@@ -10,7 +10,7 @@ use tracepoint_wire::live::{
 
 const METADATA: u64 = 100;
 
-/// A packet, and when it is delivered.
+/// A packet, and its delivery time.
 struct Due {
     at: u64,
     begin: u64,
@@ -20,11 +20,11 @@ struct Due {
 
 #[derive(Default)]
 struct ModelStream {
-    /// When it is announced.
+    /// The time of its announcement.
     appears: u64,
     is_announced: bool,
     waiting: VecDeque<Due>,
-    /// What was delivered so far.
+    /// The bytes delivered so far.
     file: Vec<u8>,
     has_hung_up: bool,
 }
@@ -35,7 +35,7 @@ pub(super) struct Model {
     now: u64,
     streams: Vec<ModelStream>,
     metadata: VecDeque<(u64, Vec<u8>)>,
-    /// The times of all events, in the order of time.
+    /// The times of all events, sorted.
     pub(super) times: Vec<u64>,
 }
 

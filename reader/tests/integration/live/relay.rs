@@ -27,7 +27,7 @@ pub(super) struct Socket<F> {
     answer: F,
     requests: Vec<u8>,
     replies: VecDeque<u8>,
-    /// Whether the end of the replies is the end of the connection.
+    /// True if the connection ends after the last reply.
     pub(super) closes: bool,
 }
 
@@ -100,10 +100,10 @@ pub(super) fn attached(streams: Vec<StreamRecord>) -> Vec<u8> {
     bytes_of(|out| Streams { status: AttachStatus::Ok, streams }.encode(out))
 }
 
-/// How long a view may only wait.
+/// Maximum time that a view may only wait.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Views until the session or the view ends: the items, and how it ended. A view that only waits fails.
+/// Views until the session or the view ends; returns the items, and how it ended. A view that only waits fails.
 pub(super) fn view_all<S: Read + Write>(socket: S, options: &LiveOptions) -> (Vec<Item>, Result<u64, LiveError>) {
     let mut items = Vec::new();
     let mut view = match LiveView::over(socket, &url(), options) {

@@ -1,4 +1,4 @@
-//! What a viewer shows of an honest relay.
+//! The view of a correct relay.
 
 use super::model::Model;
 use super::relay::{Random, Socket, attached, bytes_of, opening, stream, view_all};
@@ -12,7 +12,7 @@ use tracepoint_wire::live::{
     PacketStatus, Request, Streams,
 };
 
-/// Where the clock of the metadata begins.
+/// The offset of the clock in the metadata.
 const OFFSET: i64 = 1_700_000_000_000_000_000;
 
 #[test]
@@ -104,7 +104,7 @@ fn a_damaged_packet_is_left_out_and_the_next_is_shown() {
     let packets = vec![packet(0, 10, 0), torn, cut, packet(3, 40, 0), vec![0; 3]];
     let (items, ended) = view_all(Socket::new(with_packets(packets)), &LiveOptions::default());
     let damage = "damage in web/shop/channel0_2";
-    // The packet without a magic is missing as well; that whose end is missing has a number.
+    // The packet without a magic is missing as well; the packet with a missing end has a number.
     assert_eq!(shown(&items), ["10", damage, "lost Some(1) with Some(1)", damage, "40", damage]);
     assert!(ended.is_ok(), "{ended:?}");
 }

@@ -7,7 +7,7 @@ use crate::ring_file::{Consumer, Remains, Shape, Tracer, babeltrace, numbers};
 use tracepoint_reader::recover::RecoveredProcess;
 use tracepoint_reader::{recover, verify};
 
-/// What is wrong with a ring leaves the others as they are; where it is the only one, it is the error.
+/// A damaged ring does not affect the others; if it is the only one, its damage is the error.
 fn damaged(change: impl Fn(&mut Tracer), message: &str) {
     let mut good = Tracer::new(Shape { instance: 2, ..Shape::default() });
     good.fire(0);
@@ -59,7 +59,7 @@ fn damaged_headers_are_reported() {
     damaged(|tracer| tracer.bytes.truncate(5), "byte 0: the file ends within the 8 bytes from here on");
 }
 
-/// Recovers a ring that was damaged at one place; the damage is reported, and the result is consistent.
+/// Recovers a ring that was damaged in one place; checks that the damage is reported and the result is consistent.
 pub(super) fn patched(tracer: &Tracer, message: &str) -> RecoveredProcess {
     let remains = Remains::of(tracer);
     let recovered = recover(&remains.process, &remains.out()).unwrap().processes.remove(0);
@@ -97,7 +97,7 @@ fn damaged_packets_are_skipped_and_counted() {
     damage(1, 88, &[0], "its events_before is less");
     damage(1, 96, &[7], "has the id 7");
     damage(1, 98, &[0; 6], "it ends before its last event");
-    // What the last packet had is known from the counter alone, whether it was closed or not.
+    // The contents of the last packet are known from the counter alone, whether it was closed or not.
     damage(3, 48, &[1], "bits does not fit");
     tracer.flush();
     let damage = |packet: u64, at: usize, bytes: &[u8]| {
@@ -128,7 +128,7 @@ fn contradictory_counters_are_reported() {
         tracer.put_number(at, number);
         patched(&tracer, message);
     }
-    // A packet was closed when its stream had lost more than the counter says.
+    // A packet was closed when its stream had lost more than the counter shows.
     (0..50).for_each(|_| tracer.fire(60));
     tracer.drain(Consumer::Keeps);
     (0..10).for_each(|_| tracer.fire(60));
@@ -137,7 +137,7 @@ fn contradictory_counters_are_reported() {
     assert_eq!(patched(&tracer, " losses, and its counter 1").torn_places, 0);
 }
 
-/// Metadata that a tracer did not write, of packets that are laid out in another way.
+/// Metadata not written by this tracer, for packets with another layout.
 #[test]
 fn metadata_of_other_packets_is_refused() {
     let mut tracer = Tracer::new(Shape::default());
@@ -168,7 +168,7 @@ fn metadata_of_other_packets_is_refused() {
     }
 }
 
-/// Only the output is left: its packets end a bit before where the metadata has their first event.
+/// Only the output is left: its packets end a bit before the position of their first event in the metadata.
 #[test]
 fn metadata_of_other_packets_is_refused_without_rings() {
     let mut tracer = Tracer::new(Shape::default());
@@ -184,7 +184,7 @@ fn metadata_of_other_packets_is_refused_without_rings() {
     assert!(process.notes.iter().any(|note| note.contains(told)), "{process:#?}");
 }
 
-/// Only the output is left, and its first packet is damaged: what is written does not begin later than its first packet.
+/// Only the output is left, and its first packet is damaged: the written stream must not begin after its first packet.
 #[test]
 fn a_stream_begins_with_the_first_packet_that_is_taken() {
     let mut tracer = Tracer::new(Shape::default());
@@ -192,7 +192,7 @@ fn a_stream_begins_with_the_first_packet_that_is_taken() {
     tracer.drain(Consumer::Keeps);
     let remains = Remains::of(&tracer);
     fs::remove_file(remains.process.join("0-0.ring")).unwrap();
-    // Behind the header of 96 bytes that is a packet without events, and opens the stream.
+    // After the header of 96 bytes: a packet without events, which opens the stream.
     let mut kept = tracer.output(0)[96..].to_vec();
     for time in [32, 40] {
         kept[time..time + 8].copy_from_slice(&(1_u64 << 40).to_le_bytes());

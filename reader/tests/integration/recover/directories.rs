@@ -1,4 +1,4 @@
-//! Which directories are read and written, and in which order.
+//! The directories that are read and written, and their order.
 
 use std::fs;
 use std::path::Path;
@@ -34,7 +34,7 @@ fn a_process_that_was_killed_before_its_metadata_has_lost_nothing() {
         assert!(matches!(recover(&remains.process, &remains.out()), Err(RecoverError::NotBegun { .. })));
         fs::remove_file(remains.process.join("metadata")).unwrap();
         assert!(matches!(recover(&remains.process, &remains.out()), Err(RecoverError::NotBegun { .. })));
-        // Another one beside it is all that there is.
+        // The only process is now another one next to it.
         let other = remains.process.with_file_name("7-7");
         let mut tracer = Tracer::new(Shape::default());
         tracer.fire(0);
@@ -47,7 +47,7 @@ fn a_process_that_was_killed_before_its_metadata_has_lost_nothing() {
     }
 }
 
-/// Metadata that was removed is missing, where a ring has events.
+/// Removed metadata counts as missing if a ring has events.
 #[test]
 fn events_without_metadata_are_an_error() {
     let mut tracer = Tracer::new(Shape::default());
@@ -57,7 +57,7 @@ fn events_without_metadata_are_an_error() {
     assert!(matches!(recover(&remains.process, &remains.out()), Err(RecoverError::Read(_))));
 }
 
-/// Root recovers the rings of any user, who could name any file by a link.
+/// Root recovers the rings of any user, who could name any file with a symbolic link.
 #[test]
 fn links_in_place_of_files_are_not_followed() {
     let mut tracer = Tracer::new(Shape::default());
@@ -73,7 +73,7 @@ fn links_in_place_of_files_are_not_followed() {
             Ok(recovered) => recovered.processes[0].notes.join("\n"),
             Err(error) => error.to_string(),
         };
-        // A link is no ring at all.
+        // A symbolic link is not a ring.
         let expected =
             if name == "0-0.ring" { "there are no ring files in it" } else { "a link, which is not followed" };
         assert!(told.contains(expected) && !told.contains("relative/secret"), "{name}: {told}");
@@ -118,7 +118,7 @@ fn each_process_has_a_directory() {
             assert!(verify(&out.join(process)).unwrap().passed());
         }
     }
-    // One that cannot be read leaves the other as it is.
+    // An unreadable process does not affect the other.
     fs::write(second.join("metadata"), "trace {").unwrap();
     let out = place.path().join("half");
     let recovered = recover(place.path(), &out).unwrap();
@@ -132,7 +132,7 @@ fn each_process_has_a_directory() {
     assert!(verify(&out.join("a/1-1")).unwrap().passed() && verify(&out.join("b/1-1")).unwrap().passed());
 }
 
-/// The account of a process that runs is that of a snapshot.
+/// The account of a running process is that of a snapshot.
 #[test]
 fn a_running_process_is_read_but_not_changed() {
     let mut tracer = Tracer::new(Shape::default());
@@ -165,7 +165,7 @@ fn a_directory_of_rings_is_not_a_ctf_trace() {
     }
 }
 
-/// A reader that comes too early finds no books.
+/// A reader that comes too early finds no account.
 #[test]
 fn the_account_is_written_last() {
     let mut tracer = Tracer::new(Shape::default());

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use tracepoint_reader::udp::{BatchDecoder, Layout, Lost, Report};
 use tracepoint_wire::udp::packet_header;
 
-/// The events that a client reported of sessions in the batch layout. Panics if they are not the sent ones, in order.
+/// The events that a client reported from sessions in the batch layout. Panics if they differ from the sent ones, or are out of order.
 #[derive(Debug, Default)]
 pub struct BatchAccounting {
     pub delivered: u64,

@@ -1,5 +1,5 @@
-//! The CTF directory that is made of the reports of a client: the events that arrived, the losses where they happened, and accounting that
-//! balance.
+//! The CTF directory made from the reports of a client: the events that arrived, the losses where they happened, and an account that
+//! balances.
 
 use crate::udp::link::{Faults, Random};
 use crate::udp::random_faults::random_faults;
@@ -16,12 +16,12 @@ use tracepoint_reader::{Item, LossKind, RecoverError, Trace, Value, verify};
 
 const PLAN: Plan = Plan { trusted: true, offers: true, events: 1500, rate: 4, ends: true, grows: 0 };
 
-/// Writes all of a session.
+/// Writes a whole session.
 fn write(path: &Path, reports: &[Report]) -> u64 {
     write_beside(path, reports, AbsentEvents::default())
 }
 
-/// Writes all of a session of a trace of which something is not here.
+/// Writes a whole session of a trace of which a part is absent.
 fn write_beside(path: &Path, reports: &[Report], not_here: AbsentEvents) -> u64 {
     let mut directory = Directory::create(path).unwrap();
     let mut written = 0;
@@ -41,7 +41,7 @@ fn write_beside(path: &Path, reports: &[Report], not_here: AbsentEvents) -> u64 
     written
 }
 
-/// The numbers of the events in a trace, and how many it says are missing.
+/// The numbers of the events in a trace, and the number of missing events it reports.
 fn read(path: &Path) -> (Vec<u64>, u64) {
     let (mut numbers, mut missing) = (Vec::new(), 0);
     for item in Trace::open(path).unwrap().items() {
@@ -69,7 +69,7 @@ fn received_and_lost_events_balance() {
         let mut simulation = Simulation::new(seed, Options::default(), PLAN, [Faults::default(), back]);
         assert_eq!(simulation.run(), Ending::Ended, "seed {seed}: {back:?}");
         if simulation.reports.first() == Some(&Report::SessionBegin(Layout::Legacy)) {
-            // The offers were lost or spoilt.
+            // The offers were lost or corrupted.
             continue;
         }
         tried += 1;
@@ -83,7 +83,7 @@ fn received_and_lost_events_balance() {
         let (numbers, missing) = read(&path);
         assert!(numbers.is_sorted_by(|a, b| a < b), "each event once");
         assert_eq!(numbers.len() as u64, counts.events);
-        // Those that were sent in the legacy layout are in no stream.
+        // Events sent in the legacy layout are in no stream.
         assert_eq!(missing, counts.lost_events - legacy.unwrap_or(0), "seed {seed}: {back:?}");
         let account = Account::open(&path).unwrap();
         let lines = account.channels.iter().flat_map(|channel| &channel.streams);
@@ -149,7 +149,7 @@ fn repeated_metadata_is_written_once() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("trace");
     let mut directory = Directory::create(&path).unwrap();
-    // The first session ends in the middle of it; the last one continues behind the received part, in other pieces.
+    // The first session ends in the middle of it; the last one continues after the received part, in other pieces.
     let text = trace::METADATA.as_bytes();
     for pieces in [&[0, 100][..], &[0, 60, 100], &[0, 90, 110, text.len()]] {
         directory.begin();
@@ -180,7 +180,7 @@ fn contradictory_packets_are_dropped_and_reported() {
         out
     };
     assert_eq!(take(packet(1, 0, 0..10)), 10);
-    // Its number, its time and its count go back; it is of another trace; it is cut off; its event is none.
+    // Its number, its time and its count decrease; it belongs to another trace; it is truncated; its event is invalid.
     assert_eq!(take(packet(1, 10, 10..20)), 0);
     assert_eq!(take(packet(2, 10, 5..20)), 0);
     assert_eq!(take(packet(2, 5, 10..20)), 0);
@@ -208,7 +208,7 @@ fn a_directory_that_is_not_empty_is_refused() {
     );
 }
 
-/// A server may have read a packet from a damaged disk: the checksum of the datagram is right then.
+/// A server may have read a packet from a damaged disk: the checksum of the datagram is then correct.
 #[test]
 fn a_packet_that_was_damaged_before_it_was_sent_is_left_out_and_reported() {
     let mut packets = Vec::new();

@@ -1,4 +1,4 @@
-//! Every session ends, under any loss and with any peer.
+//! Every session ends, with any loss and any peer.
 
 use crate::udp::accounting::BatchAccounting;
 use crate::udp::link::Faults;
@@ -13,7 +13,7 @@ const PLAN: Plan = Plan { trusted: true, offers: true, events: 400, rate: 1, end
 const NO_FAULTS: [Faults; 2] = [Faults::NONE; 2];
 const NOTHING: Faults = Faults { loss: 1000, ..Faults::NONE };
 
-/// Runs a client, with `answer` in the place of the server, until it ends.
+/// Runs a client, with `answer` in place of the server, until it ends.
 fn alone(mut client: Client, mut answer: impl FnMut(&[u8], Duration) -> Option<Vec<u8>>) -> (Ending, Vec<Report>) {
     let mut now = Duration::ZERO;
     let mut reports = Vec::new();
@@ -64,7 +64,7 @@ fn an_offer_without_a_welcome_times_out() {
     let begin = |seq, offer| Mark { offer, ..Mark::new(MarkKind::SessionBegin) }.encode(seq).to_vec();
     let (ending, _) = alone(client(Options::default()), |said, _| (said == [1]).then(|| begin(5, Some(9))));
     assert_eq!(ending, Ending::NoServer { refused: false });
-    // One that sends events all the same is read as they come.
+    // A server that sends events nevertheless is read as they arrive.
     let mut seq = 5;
     let (ending, reports) =
         alone(client(Options { idle: Duration::from_secs(1), ..Options::default() }), |said, now| {
@@ -109,7 +109,7 @@ fn a_silent_server_times_out_and_known_losses_are_reported() {
     while simulation.client.counts().events < 200 {
         simulation.step();
     }
-    // The other events are lost, and the messages that count them are not.
+    // The other events are lost, but not the messages that count them.
     simulation.back = crate::udp::link::Link::new(5, NOTHING);
     while simulation.server.sent < 400 {
         simulation.step();
@@ -179,7 +179,7 @@ fn messages_after_the_end_are_not_awaited() {
                 Some(welcome.encode(seq, 1).to_vec())
             }
             ToServer::Ack(_) if now < Duration::from_millis(10) => Some(end.encode(seq, 1).to_vec()),
-            // One batch is missing for good, and the one behind it comes again and again.
+            // One batch is permanently missing, and the one after it is repeated.
             ToServer::Ack(_) => {
                 let mut out = Vec::new();
                 late.encode(seq, 1, &mut out);

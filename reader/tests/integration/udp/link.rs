@@ -1,4 +1,4 @@
-//! A network that loses, duplicates, reorders, truncates, corrupts and delays datagrams: in the same way for the same seed.
+//! A network that loses, duplicates, reorders, truncates, corrupts and delays datagrams, deterministically for each seed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -47,7 +47,7 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Everything arrives as it was sent.
+    /// No faults.
     pub const NONE: Self =
         Self { loss: 0, duplicates: 0, reordering: 0, truncation: 0, corruption: 0, pauses: 0, pause: Duration::ZERO };
 }
@@ -63,7 +63,7 @@ pub struct Link {
     arrived: VecDeque<Vec<u8>>,
     last: Duration,
     paused_until: Duration,
-    /// Datagrams that do not arrive, and those of which a part does.
+    /// Number of datagrams that do not arrive; followed by those of which only a part arrives.
     pub lost: u64,
     pub truncated: u64,
 }

@@ -1,4 +1,4 @@
-//! Networks that lose, repeat, reorder, truncate and corrupt datagrams: the client delivers sent events in order, and reports the others.
+//! Networks that lose, repeat, reorder, truncate and corrupt datagrams: the client delivers the sent events in order, and reports the missing ones.
 
 use crate::seed;
 use crate::udp::accounting::{BatchAccounting, check_legacy};
@@ -10,7 +10,7 @@ use std::time::Duration;
 use tracepoint_reader::udp::{Ending, Layout, Options, Report};
 
 const PLAN: Plan = Plan { trusted: true, offers: true, events: 2000, rate: 4, ends: true, grows: 100 };
-/// How many seeds each campaign runs over.
+/// Number of seeds that each campaign runs over.
 fn seeds() -> u64 {
     std::env::var("TRACEPOINT_UDP_SEEDS").map_or(100, |seeds| seeds.parse().expect("TRACEPOINT_UDP_SEEDS is a number"))
 }

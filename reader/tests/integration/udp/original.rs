@@ -1,4 +1,4 @@
-//! The original server, which writes the number of a packet by a 16-bit swap and sends from a second socket, against the client alone.
+//! The original server, which writes packet numbers with a 16-bit swap and sends from a second socket, against the client alone.
 
 use std::time::Duration;
 use tracepoint_reader::udp::{Client, Lost, Options, Report};
@@ -15,15 +15,15 @@ fn mark(seq: u32, kind: MarkKind) -> Vec<u8> {
     Mark::new(kind).encode(seq).to_vec()
 }
 
-/// A packet as the original server sends it.
+/// A packet in the form of the original server.
 fn packet(seq: u32) -> Vec<u8> {
     let mut out = Vec::new();
     LegacyPacket { time_ns: 0, content: &seq.to_be_bytes() }.encode(seq << 16, &mut out).unwrap();
     out
 }
 
-/// Hands the messages of these numbers to a client, the first and the last as marks. Returns the numbers that it reports as events, and
-/// the messages that it reports as lost.
+/// Passes the messages with these numbers to a client, the first and the last as marks. Returns the numbers that it reports as events, and
+/// the number of messages that it reports as lost.
 fn session(numbers: &[u32]) -> (Vec<u32>, u64) {
     let mut client = Client::new(Options::default(), at(0));
     let [first, middle @ .., last] = numbers else { panic!("too few") };
@@ -87,7 +87,7 @@ fn one_second_socket_is_taken_until_the_server_speaks() {
     client.receive_aside(SECOND, &mark(0, MarkKind::SessionBegin), at(1));
     client.receive_aside(SECOND + 1, &mark(1, MarkKind::SessionEnd), at(1));
     assert_eq!(client.counts().foreign, 1);
-    // The port that START went to answers: the first one is not the server's.
+    // An answer comes from the port that START went to: the first one was not from the server.
     client.receive(&mark(70, MarkKind::SessionBegin), at(2));
     client.receive_aside(SECOND, &packet(1), at(3));
     client.receive(&mark(71, MarkKind::SessionEnd), at(4));

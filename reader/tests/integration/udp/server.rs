@@ -1,4 +1,4 @@
-//! A server that was written from the tables of `docs/format-udp.md` alone, without a socket: the one that the client is held against.
+//! A server written only from the tables of `docs/format-udp.md`, without a socket: the reference for the client.
 //!
 //! Its events are numbered from 0, and each carries its number, so that a reader can determine which are missing.
 
@@ -19,17 +19,17 @@ const STUCK: Duration = Duration::from_millis(200);
 
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// Whether the client's address is trusted.
+    /// True if the client's address is trusted.
     pub trusted: bool,
-    /// Whether the batch layout is offered.
+    /// True if the batch layout is offered.
     pub offers: bool,
-    /// How many events there are in all.
+    /// The total number of events.
     pub events: u64,
-    /// How many are made in a millisecond.
+    /// The number of events made per millisecond.
     pub rate: u64,
-    /// Whether the trace ends with the last one.
+    /// True if the trace ends with the last event.
     pub ends: bool,
-    /// With how many events the metadata grows, by more than a piece that the events behind it need; 0: never.
+    /// After this number of events, the metadata grows by more than one piece, which later events need; 0: never.
     pub grows: u64,
 }
 
@@ -70,19 +70,19 @@ pub struct Server {
     nonce: u16,
     token: [u8; 16],
     metadata: Vec<u8>,
-    /// How often it has grown.
+    /// The number of times that it has grown.
     grown: u16,
     account: Vec<u8>,
     out: VecDeque<Vec<u8>>,
-    /// Events that were sent.
+    /// The number of sent events.
     pub sent: u64,
-    /// Those of them in the legacy layout, of the session that is open.
+    /// How many of them were sent in the legacy layout, in the current session.
     legacy: u64,
-    /// Of each stream: packets, and events.
+    /// The number of packets and of events of each stream.
     streams: [(u64, u64); 2],
     /// The number of the first event that was not sent in the legacy layout, for each session that was welcomed.
     pub bases: Vec<(u64, u64)>,
-    /// What each message in the legacy layout was: whether an event.
+    /// For each message in the legacy layout, its number, and true if it was an event.
     pub legacy_log: Vec<(u32, bool)>,
     read_before: bool,
     pub sessions: u64,
@@ -236,7 +236,7 @@ impl Server {
         self.state = if over { State::Over } else { State::Idle };
     }
 
-    /// How many events there are by now.
+    /// The number of events made by now.
     fn made(&self, now: Duration) -> u64 {
         self.plan.events.min(self.plan.rate * now.as_millis() as u64)
     }
@@ -406,7 +406,7 @@ impl Server {
         self.out.pop_front()
     }
 
-    /// Whether no client is served, and none will be.
+    /// True if no client is served, and none will be.
     pub fn is_idle(&self) -> bool {
         matches!(self.state, State::Idle | State::Over)
     }

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::time::Duration;
 use tracepoint_reader::udp::{Client, Ending, Options, Report};
 
-/// No simulation takes longer.
+/// Maximum simulated time.
 const LIMIT: Duration = Duration::from_secs(300);
 
 pub struct Simulation {
@@ -82,7 +82,7 @@ impl Simulation {
         }
     }
 
-    /// Advances the time until the server is done with the client too.
+    /// Advances the time until the server is also done with the client.
     pub fn run_until_server_is_idle(&mut self) {
         self.run_until_server_is_idle_within(LIMIT);
     }
@@ -104,7 +104,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// A report, without the bytes that the log has in the datagram before it.
+/// A report, without the bytes that the log already shows in the datagram before it.
 fn summary(report: &Report) -> String {
     match report {
         Report::Metadata(text) => format!("Metadata, {} bytes", text.len()),

@@ -1,11 +1,11 @@
-//! Links between Markdown files lead to files, and to headings, that exist.
+//! Links between Markdown files lead to existing files and headings.
 
 use super::root;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Directories without Markdown of ours.
+/// Directories without Markdown files of this project.
 const PASSED_OVER: [&str; 3] = ["target", ".git", "corpus"];
 
 fn markdown(directory: &Path, files: &mut Vec<PathBuf>) {
@@ -64,7 +64,7 @@ fn link_targets_exist() {
         for target in prose(&text).flat_map(targets).filter(|target| !target.contains("://")) {
             let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
             let path = if path.is_empty() { file.clone() } else { file.with_file_name(path) };
-            // The book is built of `docs/` alone.
+            // The book is built from `docs/` alone.
             let found = path.exists()
                 && !(target.starts_with("..") && file.starts_with(root.join("docs")))
                 && (anchor.is_empty() || fs::read_to_string(&path).is_ok_and(|text| anchors(&text).contains(anchor)));

@@ -1,4 +1,4 @@
-//! What holds of the Markdown files of the repository.
+//! Checks of the Markdown files of the repository.
 
 #![forbid(unsafe_code)]
 

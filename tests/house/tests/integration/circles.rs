@@ -1,4 +1,4 @@
-//! No circle of files in a crate, but between a module and those below it.
+//! A crate has no cycles of files, except between a module and its descendants.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -7,7 +7,7 @@ use tracepoint_house::circles::circles;
 use tracepoint_house::modules::{Modules, Name};
 use tracepoint_house::packages::Packages;
 
-/// The circles of a crate, each with the paths that make it.
+/// The cycles of a crate, each with the paths that form it.
 fn circles_of(source: &Path) -> Vec<String> {
     let spelt = |name: &Name| if name.is_empty() { "crate".to_owned() } else { name.join("::") };
     let edges = Modules::read(source).edges();

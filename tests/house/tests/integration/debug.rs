@@ -2,7 +2,7 @@
 
 use tracepoint_house::root;
 
-/// Names in the list that are no types with a `Debug` of their own: traits.
+/// Names in the list that are not types with their own `Debug`: traits.
 const TRAITS: [&str; 2] = ["Sink", "TraceEnum"];
 
 #[test]
@@ -11,7 +11,7 @@ fn every_type_of_the_facade_is_formatted() {
     let (test, list) = (read("control/tests/integration/debug.rs"), read("tests/house/facade.txt"));
     let is_type = |name: &&str| name.starts_with(char::is_uppercase) && name.contains(char::is_lowercase);
     let types = list.lines().filter_map(|line| line.rsplit("::").next()).filter(is_type);
-    // Its import, which clippy refuses if it is unused, and where it is formatted.
+    // Counts its import, which clippy refuses if it is unused, and the place where it is formatted.
     let is_formatted = |name: &str| test.split(|c: char| !c.is_alphanumeric()).filter(|word| *word == name).count() > 1;
     let missing: Vec<_> = types.filter(|name| !TRAITS.contains(name) && !is_formatted(name)).collect();
     assert!(missing.is_empty(), "not formatted: {missing:?}");

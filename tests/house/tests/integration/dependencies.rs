@@ -1,4 +1,4 @@
-//! The dependencies between the crates are those of the table in ARCHITECTURE.md, and the core's tree stays small.
+//! The dependencies between the crates match the table in ARCHITECTURE.md, and the core's dependency tree stays small.
 
 use std::collections::{BTreeMap, BTreeSet};
 use tracepoint_house::packages::{Packages, built_with};
@@ -7,7 +7,7 @@ use tracepoint_house::root;
 /// The heading of the table in ARCHITECTURE.md.
 const HEADING: &str = "| package | may depend on |";
 
-/// What a library that declares tracepoints may compile: nothing else gets into the core.
+/// The packages that a library which declares tracepoints may compile: nothing else may be added to the core.
 const CORE: [&str; 15] = [
     "crossbeam-utils",
     "libc",
@@ -26,7 +26,7 @@ const CORE: [&str; 15] = [
     "unicode-ident",
 ];
 
-/// How many packages of others a program may compile for a session: each costs every program time to build.
+/// Maximum number of external packages compiled for a session: each adds to the build time of every program.
 const MOST_OF_A_SESSION: usize = 31;
 
 /// The table: for each package, the packages of the workspace that it may depend on.

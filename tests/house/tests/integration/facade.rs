@@ -1,4 +1,4 @@
-//! What the facade exports is what `facade.txt` lists: an addition to the API is a decision.
+//! The exports of the facade match `facade.txt`: an addition to the API must be deliberate.
 
 use std::collections::BTreeSet;
 use syn::{Item, UseTree, Visibility};

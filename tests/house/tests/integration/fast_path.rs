@@ -1,16 +1,16 @@
-//! The list of files in ARCHITECTURE.md that the fast path enters is of files that exist, and stays short.
+//! The list in ARCHITECTURE.md of the files on the fast path names existing files, and stays short.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use tracepoint_house::root;
 
-/// How the list begins.
+/// The beginning of the list.
 const BEGINNING: &str = "The fast path enters ";
 
-/// The number of files that an event may enter.
+/// Maximum number of files that an event may enter.
 const MOST: usize = 14;
 
-/// The number that the list states, and its files: after each group of names, the directory that they are in.
+/// The number stated in the list, and its files: each group of names is followed by its directory.
 fn list() -> (usize, Vec<PathBuf>) {
     let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
     let (_, list) = text.split_once(BEGINNING).unwrap_or_else(|| panic!("ARCHITECTURE.md has no `{BEGINNING}…`"));

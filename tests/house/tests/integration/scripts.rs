@@ -1,4 +1,4 @@
-//! The scripts take no words that they do not act on, look at the disk that cargo uses, and are described.
+//! The scripts reject unknown arguments, check the disk that cargo uses, and are described.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use tracepoint_house::root;
 
-/// Runs bash where there is no cargo: what is not refused fails, and builds nothing.
+/// Runs bash without cargo: a command that is not refused fails, and builds nothing.
 fn bash(arguments: &[&str], target: Option<&str>) -> Output {
     let mut command = Command::new("bash");
     command.args(arguments).current_dir(root()).env("PATH", "/usr/bin:/bin").env_remove("CARGO_TARGET_DIR");

@@ -1,4 +1,4 @@
-//! Each test is run by `scripts/test.sh` or by `scripts/ci.sh`: the default profile of `.config/nextest.toml` leaves out what the profile `ci` has.
+//! Each test is run by `scripts/test.sh` or by `scripts/ci.sh`: the default profile of `.config/nextest.toml` excludes the tests of the profile `ci`.
 
 use tracepoint_house::root;
 

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 pub(crate) struct Counts(HashMap<(String, String), f64>);
 
 impl Counts {
-    /// Parses lines of variant, kernel and instructions, with tabs in between. A dash stands for a count that could not be made.
+    /// Parses tab-separated lines of variant, kernel and instructions. A dash stands for a missing count.
     pub(crate) fn read(text: &str) -> Result<Self> {
         let mut counts = HashMap::new();
         for (number, line) in text.lines().enumerate() {
@@ -29,7 +29,7 @@ impl Counts {
         Some(of(variant)? - of("none")?)
     }
 
-    /// Whether there are no counts.
+    /// True if there are no counts.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

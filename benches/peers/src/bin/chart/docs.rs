@@ -16,7 +16,7 @@ pub(crate) fn put(docs: &Path, report: &Report, counts: &Counts) -> Result<()> {
     fs::write(&path, svg::render(report)).with_context(|| format!("write {}", path.display()))
 }
 
-/// Replaces the section in costs.md whose marks have this name.
+/// Replaces the section in costs.md between the marks with this name.
 pub(crate) fn put_section(docs: &Path, name: &str, section: &str) -> Result<()> {
     let begin = format!("<!-- {name}: begin; written by scripts/peers.sh --docs -->\n");
     let end = format!("<!-- {name}: end -->");

@@ -1,4 +1,4 @@
-//! The chart: what an event adds, off, on and recorded, in a tight loop and isolated.
+//! The chart: the cost that an event adds, off, on and recorded, in a tight loop and isolated.
 //!
 //! The axis is logarithmic, because a no-op and a breakpoint are four powers of ten apart. The colours are of medium lightness and there
 //! is no background, so that the chart can be read on white and on black.
@@ -19,7 +19,7 @@ const BAR: i32 = 8;
 const GROUP: i32 = 26;
 const PANEL_TOP: u32 = 44;
 const PANEL_BOTTOM: u32 = 24;
-/// Values below are drawn as this one: they cannot be measured.
+/// Smaller values are drawn as this one, because they cannot be measured.
 const LEAST_NS: f64 = 0.01;
 
 const GREY: RGBColor = RGBColor(0x80, 0x8a, 0x94);

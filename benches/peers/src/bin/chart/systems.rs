@@ -1,13 +1,13 @@
-//! The table of recording systems: this library before the rings and the drain were made to fit the need, now, and its peers.
+//! The table of recording systems: this library before the rings and the drain were made adaptive, this library now, and its peers.
 
 use std::fmt::Write;
 use tracepoint_peers::systems::Report;
 
-/// A row: its label, the figures that it shows, how many of its unit are one of theirs, and what was measured before, with the drain
-/// that slept for fixed times, for the session and for `tracectl record`.
+/// A row: its label, its figures, the number of its units per unit of the peers, and earlier results of the session and of `tracectl record`,
+/// measured with a drain that slept for fixed times.
 struct Row {
     label: &'static str,
-    /// More than one are added, and shown apart.
+    /// Several figures are added, and shown separately.
     figures: &'static [&'static str],
     unit: f64,
     digits: usize,

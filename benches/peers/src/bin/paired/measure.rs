@@ -12,7 +12,7 @@ use tracepoint_peers::report::{Absent, Checked, Report, Sustained};
 use tracepoint_peers::variant::{Unusable, Variant};
 use tracepoint_peers::{cpu, peer};
 
-/// Measures what the options choose.
+/// Measures what the options select.
 pub(crate) fn measure(options: &Options, pinned: Option<usize>) -> Result<Report> {
     let plan = Plan {
         rounds: options.rounds.unwrap_or(if options.quick { 3 } else { 31 }).max(1),

@@ -1,4 +1,4 @@
-//! Checks that variants do what they claim, each in a process of its own, so that libraries that are switched on do not affect
+//! Checks that variants do what they claim, each in a separate process, so that libraries that are switched on do not affect
 //! each other.
 
 use anyhow::{Context, Result, ensure};
@@ -39,7 +39,7 @@ pub(crate) fn of(variant: &Variant) -> Result<Proof> {
     let program = env::current_exe().context("this program's path")?;
     let output = Command::new(program).args(["--check", variant.name, "--json"]).output().context("run --check")?;
     let said = serde_json::from_slice(&output.stdout);
-    // A variant that ends the program has failed, too.
+    // A variant that ends the program has also failed.
     Ok(said.unwrap_or_else(|_| Proof {
         holds: false,
         found: String::from_utf8_lossy(&output.stderr).trim().into(),

@@ -1,4 +1,4 @@
-//! The figures: which loads they take, and what is computed of them.
+//! The figures: their loads, and their computation.
 
 use crate::load::{Load, Phase};
 use crate::plan::Plan;
@@ -44,11 +44,11 @@ struct Run<'p> {
     plan: &'p Plan,
     tracectl: &'p Path,
     samples: Samples,
-    /// Where the search for the highest step that loses nothing ended in the last round.
+    /// The step at which the search for the highest step without loss ended in the last round.
     steps: HashMap<(&'static str, &'static str), usize>,
 }
 
-/// Measures the figures and systems that are chosen; all if none is.
+/// Measures the selected figures and systems; all if none is selected.
 pub(crate) fn measure(plan: &Plan, tracectl: &Path, systems: &[System], figures: &[String]) -> Result<Report> {
     let machine = Machine::here();
     let mut absent = Vec::new();
@@ -97,7 +97,7 @@ pub(crate) fn measure(plan: &Plan, tracectl: &Path, systems: &[System], figures:
 }
 
 impl Run<'_> {
-    /// The highest rate that is reached and of which nothing is lost.
+    /// The highest rate that is reached without loss.
     fn steady(&mut self, system: System, what: &'static str, threads: usize) -> Result<()> {
         let plan = self.plan;
         self.climb(system, what, plan.rates, |rate| Load {
@@ -107,14 +107,14 @@ impl Run<'_> {
         })
     }
 
-    /// The largest burst of which nothing is lost.
+    /// The largest burst without loss.
     fn burst(&mut self, system: System) -> Result<()> {
         let plan = self.plan;
         let load = |events| Load { threads: 1, pause: plan.pause, phases: vec![Phase::burst(events)] };
         self.climb(system, "burst", plan.bursts, load)
     }
 
-    /// Goes up from the step of the last round while nothing is lost, or down until nothing is. 0 if something always is.
+    /// Searches upwards from the step of the last round while nothing is lost, or downwards until nothing is lost. 0 if every step loses events.
     fn climb(&mut self, system: System, what: &'static str, steps: &[u64], load: impl Fn(u64) -> Load) -> Result<()> {
         say(what, system);
         let tracectl = self.tracectl;
@@ -150,7 +150,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// What is kept of a thread that does nothing but fire.
+    /// The rate at which events are kept from a thread that fires continuously.
     fn flat(&mut self, system: System) -> Result<()> {
         say("flat", system);
         let load = Load { threads: 1, pause: self.plan.pause, phases: vec![Phase::flat_out(self.plan.flat)] };
@@ -166,7 +166,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// What an idle program takes, and an event at low rates. What the program takes without a tracer in the same round is subtracted.
+    /// The cost of an idle program, and of an event at low rates. The cost of the program without a tracer in the same round is subtracted.
     fn costs(&mut self, systems: &[System]) -> Result<()> {
         let (mut bare, mut others) = (None, Vec::new());
         for system in systems {
@@ -193,8 +193,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// What it takes while idle, and nanoseconds in the program and in other processes for an event at each rate. Of the threads that
-    /// fire, it is the time inside their events: what they take to fall asleep and to wake up is more, and varies more.
+    /// The idle cost, and nanoseconds in the program and in other processes for an event at each rate. For the threads that
+    /// fire, only the time inside their events counts: falling asleep and waking up takes longer, and varies more.
     fn cost(&self, system: System) -> Result<(Idle, Vec<(f64, f64)>)> {
         say("cost", system);
         let plan = self.plan;

@@ -8,31 +8,31 @@ use std::time::{Duration, Instant};
 use tracepoint_peers::cpu;
 use tracepoint_peers::site::Site;
 
-/// Below this rate, in events per second, a thread sleeps between its events. Above, it runs all the time.
+/// Below this rate, in events per second, a thread sleeps between its events. Above it, the thread runs continuously.
 const SLEEPS_BELOW: u64 = 2_000_000;
-/// The length of that sleep.
+/// Duration of that sleep.
 const TICK: Duration = Duration::from_millis(1);
-/// Without a rate, the clock is read after so many events.
+/// Without a rate, the clock is read after this number of events.
 const UNPACED: u64 = 1_000;
-/// The part of a rate that counts as the rate.
+/// The fraction of a rate that counts as reaching it.
 const REACHED: f64 = 0.95;
 
-/// What threads do after they have fired one event each, and paused.
+/// The work of threads that have fired one event each, and paused.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Load {
     pub(crate) threads: usize,
-    /// Nothing happens for so long before the first phase.
+    /// The idle time before the first phase.
     pub(crate) pause: Duration,
     pub(crate) phases: Vec<Phase>,
 }
 
-/// Events until one of two limits is reached. Then nothing happens for a while, so that a consumer can finish.
+/// Events until one of two limits is reached, followed by an idle time in which a consumer can finish.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Phase {
-    /// Events per second of all threads together; as many as they can without.
+    /// Events per second of all threads together; `None` for the maximum.
     pub(crate) rate: Option<u64>,
     pub(crate) time: Duration,
-    /// Events of each thread.
+    /// Maximum number of events of each thread.
     pub(crate) most: u64,
     pub(crate) rest: Duration,
 }
@@ -50,13 +50,13 @@ impl Phase {
         Self { rate: None, time: Duration::MAX, most: events, rest: Duration::ZERO }
     }
 
-    /// Whether events came at the rate.
+    /// True if the rate was reached.
     fn is_reached(&self, mark: &Mark) -> bool {
         self.rate.is_none_or(|rate| mark.events as f64 >= REACHED * rate as f64 * mark.wall.as_secs_f64())
     }
 }
 
-/// What happened in a phase, or before the first one.
+/// Measurements of a phase, or of the time before the first one.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Mark {
     /// The events of all threads.
@@ -65,9 +65,9 @@ pub(crate) struct Mark {
     pub(crate) wall: Duration,
     /// The time of all threads inside events.
     pub(crate) firing: Duration,
-    /// The processor time of all threads, which is mostly that of falling asleep and waking up.
+    /// The processor time of all threads, most of which is spent falling asleep and waking up.
     pub(crate) processor: Duration,
-    /// Whether events came at the rate of the phase.
+    /// True if the rate of the phase was reached.
     pub(crate) reached: bool,
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn fire<S: Site>(load: &Load, mut report: impl FnMut(Mark)) {
         for thread in 0..load.threads {
             let (barrier, add, cpus) = (&barrier, &add, &cpus);
             scope.spawn(move || {
-                // The first processors serve most interrupts. Where it is refused, threads run anywhere.
+                // The first processors serve most interrupts. If pinning is refused, threads run anywhere.
                 if let Some(cpu) = cpus.iter().rev().cycle().nth(thread) {
                     cpu::pin_to(*cpu);
                 }

@@ -1,8 +1,8 @@
-//! Recording systems next to each other: a traced program, and whatever drains, writes and controls it.
+//! Compares recording systems: a traced program, and the processes that drain, write and control.
 //!
-//! The bin `paired` measures sites: what an event costs the thread that fires it. This one measures what an operator gets: the rate
-//! that loses nothing, bursts, processor time on both sides, and what an idle program costs. Every measurement starts a traced
-//! program (this program with `--subject`), records it by a system with its defaults, and stops. The systems take turns in each round.
+//! The bin `paired` measures sites: the cost of an event for the thread that fires it. This one measures whole systems: the highest rate
+//! without loss, bursts, processor time on both sides, and the cost of an idle program. Every measurement starts a traced
+//! program (this program with `--subject`), records it with a system in its default configuration, and stops. The systems take turns in each round.
 
 mod figures;
 mod load;

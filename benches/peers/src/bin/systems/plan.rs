@@ -1,4 +1,4 @@
-//! How long a run takes.
+//! The duration of a run.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(crate) struct Plan {
     pub(crate) bursts: &'static [u64],
     /// The rates at which processor time is measured, and for how long.
     pub(crate) costs: [(u64, Duration); 3],
-    /// How long a consumer has to finish what it does later, as part of its processor time.
+    /// How long a consumer has to finish deferred work, which counts as its processor time.
     pub(crate) rest: Duration,
     /// For how long the wake-ups of an idle program are counted.
     pub(crate) idle: Duration,

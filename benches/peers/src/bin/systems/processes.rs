@@ -1,4 +1,4 @@
-//! What processes take: processor time, wake-ups and memory, from outside.
+//! The resources of processes, measured from outside: processor time, wake-ups and memory.
 
 use anyhow::{Context, Result, ensure};
 use std::fs;
@@ -38,7 +38,7 @@ pub(crate) fn sleeps(pids: &[Pid]) -> Result<u64> {
     let mut sum = 0;
     for pid in pids {
         for task in fs::read_dir(format!("/proc/{pid}/task"))? {
-            // A thread may end meanwhile.
+            // A thread may end in the meantime.
             let Ok(status) = fs::read_to_string(task?.path().join("status")) else { continue };
             sum += number(&status, "voluntary_ctxt_switches:").context("every thread has the count")?;
         }
@@ -50,11 +50,11 @@ pub(crate) fn sleeps(pids: &[Pid]) -> Result<u64> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Memory {
     pub(crate) rss: u64,
-    /// With its share of pages that other processes have, too.
+    /// Including its share of pages used by several processes.
     pub(crate) pss: u64,
 }
 
-/// The memory of some processes.
+/// The total memory of several processes.
 pub(crate) fn memory(pids: &[Pid]) -> Result<Memory> {
     let mut sum = Memory::default();
     for pid in pids {

@@ -1,4 +1,4 @@
-//! A program that is traced, from the outside.
+//! A traced program, seen from the measuring process.
 
 use crate::load::{Load, Mark};
 use crate::processes::Pid;

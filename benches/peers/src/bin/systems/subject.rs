@@ -15,13 +15,13 @@ use tracepoint_peers::{cpu, tally};
 
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// A line to who started the program.
+/// Writes a line to the process that started the program.
 fn say(value: impl Serialize) -> Result<()> {
     println!("{}", serde_json::to_string(&value)?);
     Ok(io::stdout().flush()?)
 }
 
-/// What a program needs in order to be traced.
+/// The parts of a program that make it traceable.
 struct Traced {
     /// Of this library.
     _agent: Option<Agent>,

@@ -1,4 +1,4 @@
-//! The systems, and how each records a program.
+//! The systems, and their ways to record a program.
 
 #[cfg_attr(not(feature = "lttng"), path = "system/lttng_absent.rs")]
 mod lttng;
@@ -36,7 +36,7 @@ impl System {
         }
     }
 
-    /// Whether it can be used here; the error says why not.
+    /// Fails if it is not available here; the error is the reason.
     pub(crate) fn check(self) -> Result<()> {
         if self == Self::Lttng { lttng::check() } else { Ok(()) }
     }
@@ -58,7 +58,7 @@ impl System {
     }
 }
 
-/// A recording that runs. Dropping it without a [`stop`](Recording::stop), after an error, ends it, too.
+/// A running recording. Dropping it without a [`stop`](Recording::stop), after an error, also ends it.
 pub(crate) trait Recording {
     /// The processes that drain, write and control.
     fn consumers(&self) -> Result<Vec<Pid>>;

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tracepoint_peers::peer::babeltrace;
 use tracepoint_peers::tally;
 
-/// Traces of at most so many events are read back by babeltrace2, to check the numbers that systems tell.
+/// Traces with at most this number of events are read back by babeltrace2, to check the counts reported by systems.
 const READ_BACK: u64 = 60_000;
 
 /// A trial that runs.
@@ -25,7 +25,7 @@ pub(crate) struct Trial {
     fired: u64,
 }
 
-/// What became of the events.
+/// The outcome of the events.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome {
     pub(crate) fired: u64,
@@ -39,10 +39,10 @@ pub(crate) struct Spent {
     pub(crate) consumer: Duration,
 }
 
-/// What an idle program takes.
+/// The cost of an idle program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Idle {
-    /// How often threads go to sleep in a second, and wake up before.
+    /// Number of times per second that threads go to sleep and wake up.
     pub(crate) program_wakes: f64,
     pub(crate) consumer_wakes: f64,
     pub(crate) program: Memory,
@@ -52,14 +52,14 @@ pub(crate) struct Idle {
 }
 
 impl Trial {
-    /// Starts a program and its recording. Files are in memory, because a disk is not what is measured.
+    /// Starts a program and its recording. Files are in memory, because disks are not measured.
     pub(crate) fn start(system: System, tracectl: &Path) -> Result<Self> {
         let shared_before = processes::shared()?;
         let place = TempDir::with_prefix_in("tracepoint-peers-", "/dev/shm")?;
         let run_directory = place.path().join("run");
         let mut program = Program::start(system, &run_directory)?;
         let recording = system.record(program.pid(), tracectl, &run_directory, &output(&place))?;
-        // A load of nothing waits until the event is on.
+        // An empty load waits until the event is on.
         program.run(&Load::default(), |_| Ok(()))?;
         Ok(Self { system, recording, program, place, shared_before, fired: 0 })
     }
@@ -109,7 +109,7 @@ impl Trial {
     }
 }
 
-/// Where the trace is.
+/// The directory of the trace.
 fn output(place: &TempDir) -> PathBuf {
     place.path().join("trace")
 }

@@ -1,4 +1,4 @@
-//! A session of LTTng's, by its command line.
+//! An LTTng session, controlled by its command line.
 
 use crate::peer::{babeltrace, memory_directory};
 use crate::tally;
@@ -9,16 +9,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// What becomes of events when a ring is full.
+/// The policy when a ring is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// The oldest are overwritten, and written when they are asked for.
+    /// The oldest are overwritten; the others are written on request.
     Snapshot,
-    /// They are written all the time; the newest are dropped.
+    /// They are written continuously; the newest are dropped.
     Discard,
 }
 
-/// A session that runs.
+/// A running session.
 pub(super) struct Session {
     kind: Kind,
     name: String,
@@ -71,7 +71,7 @@ impl Session {
     }
 }
 
-/// Loads what records, and with it LTTng's own threads, which find the session daemon.
+/// Loads the tracepoint provider, and with it LTTng's own threads, which connect to the session daemon.
 pub fn load_provider() -> Result<(), Unusable> {
     const NOW: c_int = libc::RTLD_NOW | libc::RTLD_GLOBAL;
     static LOADED: OnceLock<Result<(), String>> = OnceLock::new();
@@ -103,7 +103,7 @@ pub fn lttng(arguments: &[&str]) -> Result<String, Unusable> {
     Err(Unusable(format!("lttng {}: {said}; scripts/peers.sh starts lttng-sessiond", arguments[0])))
 }
 
-/// How many bytes events take in the packets below a directory: a packet says how many bits are used, its own header included.
+/// Total size of the events in the packets below a directory. A packet contains the number of used bits, including its header.
 fn content(directory: &Path) -> u64 {
     /// Magic number, identity, stream and instance; then times, sizes, number, discarded events, processor.
     const HEADER: u64 = 32 + 5 * 8 + 8 + 4;
@@ -114,7 +114,7 @@ fn content(directory: &Path) -> u64 {
     let mut total = 0;
     for path in entries {
         if path.is_dir() {
-            // The index repeats what packets say.
+            // The index repeats data of the packets.
             total += if path.ends_with("index") { 0 } else { content(&path) };
             continue;
         }

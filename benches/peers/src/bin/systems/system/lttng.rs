@@ -1,4 +1,4 @@
-//! LTTng-UST, by its command line: a session with a default channel.
+//! LTTng-UST, controlled by its command line: a session with a default channel.
 
 use super::Recording;
 use crate::processes::Pid;
@@ -9,7 +9,7 @@ use tracepoint_peers::peer::lttng_session::lttng;
 
 const EVENT: &str = "peers_session:discard_numbers";
 
-/// Whether there is a session daemon.
+/// Checks that there is a session daemon.
 pub(super) fn check() -> Result<()> {
     lttng(&["list"])?;
     Ok(())

@@ -1,4 +1,4 @@
-//! This library's recordings, by its command line.
+//! This library's recordings, controlled by its command line.
 
 use super::Recording;
 use crate::processes::Pid;
@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 
 const NAME: &str = "peers";
 const EVENT: &str = "record:numbers";
-/// No load reaches it.
+/// Larger than the trace of any load.
 const MAX_SIZE: &str = "64G";
 
 /// The counters of a process or of a recording.
@@ -125,7 +125,7 @@ impl Recording for Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        // It has ended, but after an error.
+        // It has ended after an error.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
