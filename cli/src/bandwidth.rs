@@ -14,9 +14,9 @@ const MEASURED: Duration = Duration::from_secs(1);
 
 /// Shows or sets how much all processes may stream
 ///
-/// The cap is for all processes of this user together (`--stream`, `--relay`). The cap is that of the run directory, and holds at once, also for
-/// sessions that run. Events that do not fit are lost, and counted under `bandwidth`. Control messages and synchronisation points are not limited. A
-/// session can have a lower cap of its own (`--max-bandwidth`).
+/// The cap is for all processes of this user together (`--stream`, `--relay`). It belongs to the run directory, and applies immediately, also to
+/// running sessions. Events that exceed it are lost, and counted under `bandwidth`. Control messages and synchronisation points are not limited. A
+/// session can have its own, lower cap (`--max-bandwidth`).
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:

@@ -29,10 +29,10 @@ const BROKER_EXAMPLES: &str = "";
 
 /// Receives traces over a network, and stores them
 ///
-/// Stores them below a directory, and serves them to live viewers. Takes the place of `lttng-relayd`, on the same ports: LTTng's senders and live
-/// viewers connect to it. Each session gets a directory HOST/SESSION-TIME. It listens on the loopback interface unless addresses are given. On others
-/// it asks senders and viewers for a key, which is made at the first start, and printed on a terminal. Ctrl-C ends it. Files that a killed collector
-/// left incomplete are repaired by the next collector with the same directory.
+/// Stores them below a directory, and serves them to live viewers. Replaces `lttng-relayd` on the same ports: LTTng's senders and live
+/// viewers connect to it. Each session gets a directory HOST/SESSION-TIME. It listens on the loopback interface unless addresses are given. On other
+/// addresses it requires a key from senders and viewers, which is made at the first start, and printed on a terminal. Ctrl-C ends it. Files that a
+/// killed collector left incomplete are repaired by the next collector with the same directory.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
@@ -47,67 +47,67 @@ pub(crate) struct Collect {
     /// The directory below which traces are stored; created if it does not exist
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// Where senders open control connections; port 0: any free one
+    /// The address for control connections of senders; port 0: any free one
     #[arg(long, help_heading = "Addresses", value_name = "ADDR:PORT", default_value = "127.0.0.1:5342")]
     control: SocketAddr,
-    /// Where senders send packets
+    /// The address for packets of senders
     #[arg(long, help_heading = "Addresses", value_name = "ADDR:PORT", default_value = "127.0.0.1:5343")]
     data: SocketAddr,
-    /// Where live viewers connect
+    /// The address for live viewers
     #[arg(long, help_heading = "Addresses", value_name = "ADDR:PORT", default_value = "127.0.0.1:5344")]
     live: SocketAddr,
-    /// Largest number of bytes of packets that wait to be written; senders wait when it is reached. A packet may have half of it
+    /// Largest number of bytes of packets that wait to be written; senders wait when it is reached. A single packet may take half of it
     #[arg(long, help_heading = "Bounds", value_name = "SIZE", value_parser = units::size, default_value_t = DEFAULT_MEMORY)]
     memory: u64,
-    /// Largest number of files that are open for streams, two for each; by default, and at most, what connections leave of the limit on open files: of
-    /// 1024, 680. One address gets at most half of them, and one sender a quarter
+    /// Largest number of open files for streams, two per stream; at most, and by default, the part of the limit on open files that connections do not
+    /// need: of 1024, 680. One address gets at most half of them, and one sender a quarter
     #[arg(long, help_heading = "Bounds", value_name = "N")]
     files: Option<u32>,
     /// Largest size of the directory; senders wait when it is reached
     #[arg(long, help_heading = "Bounds", value_name = "SIZE", value_parser = units::size)]
     quota: Option<u64>,
-    /// Go on in another chunk of a trace (`chunk-000001` and so on in its directory) when the current one has this size; LTTng's sessions are
-    /// rotated by LTTng
+    /// Start a new chunk of a trace (`chunk-000001` and so on in its directory) when the current one has this size; LTTng rotates its own
+    /// sessions
     #[arg(long, help_heading = "Chunks of traces", value_name = "SIZE", value_parser = units::size)]
     rotate_size: Option<u64>,
-    /// Go on in another chunk when the current one is this old
+    /// Start a new chunk when the current one is this old
     #[arg(long, help_heading = "Chunks of traces", value_name = "TIME", value_parser = units::duration)]
     rotate_every: Option<Duration>,
-    /// Keep this many chunks of each trace; with --quota fewer, if there is no room
+    /// Keep this many chunks of each trace; with --quota fewer, if space runs out
     #[arg(long, help_heading = "Chunks of traces", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     keep: Option<u32>,
-    /// How many packets of a stream may wait behind a missing one before it is asked for at once
+    /// Number of packets of a stream that may wait behind a missing one before it is requested again immediately
     #[arg(long, help_heading = "Missing packets", value_name = "N", default_value_t = DEFAULT_GAP_PACKETS)]
     gap_packets: usize,
-    /// How long a missing packet that was asked for is waited for while nothing is sent again
+    /// How long to wait for a requested packet while nothing is repeated
     #[arg(long, help_heading = "Missing packets", value_name = "TIME", value_parser = units::duration, default_value = "2s")]
     gap_time: Duration,
-    /// Take only senders and viewers that have the key in FILE (`tracectl record --key-file`, `tracectl view --key-file`), and prove to them to have
-    /// it; LTTng's senders and babeltrace2, which have none, are refused [default: on loopback addresses none; on others
+    /// Accept only senders and viewers that have the key in FILE (`tracectl record --key-file`, `tracectl view --key-file`), and authenticate to them
+    /// with it. LTTng's senders and babeltrace2, which have none, are refused [default: on loopback addresses none; on others
     /// `$XDG_STATE_HOME/tracepoint/collector.key`, or below `~/.local/state`, which is made at the first start, and printed on a terminal]
     #[arg(long, help_heading = "Shared key", value_name = "FILE")]
     key_file: Option<PathBuf>,
-    /// Ask for no key: everybody who can connect can store and read traces
+    /// Require no key: everybody who can connect can store and read traces
     #[arg(long, help_heading = "Shared key", conflicts_with = "key_file")]
     no_key: bool,
-    /// Take LTTng's senders without the key, from these addresses and networks (`10.0.0.0/8,192.0.2.7`), or without a value from everywhere
+    /// Accept LTTng's senders without the key from these addresses and networks (`10.0.0.0/8,192.0.2.7`); without a value, from everywhere
     #[arg(long, help_heading = "Shared key", value_name = "NET,…", value_parser = networks, num_args = 0..=1, require_equals = true,
         default_missing_value = EVERYWHERE)]
     allow_stock: Option<Networks>,
-    /// Serve viewers that have no key, such as babeltrace2, at these addresses and networks, or without a value everywhere
+    /// Serve viewers without a key, such as babeltrace2, at these addresses and networks; without a value, everywhere
     #[arg(long, help_heading = "Shared key", value_name = "NET,…", value_parser = networks, num_args = 0..=1, require_equals = true,
         default_missing_value = EVERYWHERE)]
     allow_stock_viewers: Option<Networks>,
-    /// Take the traces that a NATS broker has, too (`tracectl record --nats`), and share them with other collectors: each trace is at one of them
+    /// Also collect traces from a NATS broker (`tracectl record --nats`), shared with other collectors: each trace is at one of them at a time
     #[cfg(feature = "nats")]
     #[arg(long, help_heading = "NATS", value_name = "nats://HOST[:PORT]", value_parser = crate::session::outputs::broker)]
     nats: Option<String>,
-    /// The time after which another collector takes the traces of one that is gone, at least 1s
+    /// The time after which another collector takes over the traces of a failed one, at least 1s
     #[cfg(feature = "nats")]
     #[arg(long, help_heading = "NATS", value_name = "TIME", value_parser = units::duration, default_value = "10s", requires = "nats")]
     lease: Duration,
-    /// Publish to a NATS broker what senders of our own send, for collectors with --nats; LTTng's sessions are only stored. What the broker does not
-    /// have is published later, also by the next collector with the same directory
+    /// Publish the traces of this project's senders to a NATS broker, for collectors with --nats; LTTng's sessions are only stored. Packets that the
+    /// broker has not acknowledged are published later, also by the next collector with the same directory
     #[cfg(feature = "nats")]
     #[arg(long, help_heading = "NATS", value_name = "nats://HOST[:PORT]", value_parser = crate::session::outputs::broker)]
     publish: Option<String>,

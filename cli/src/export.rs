@@ -28,9 +28,9 @@ use tracepoint_reader::{Item, Trace};
 
 /// Writes events in the format of another viewer
 ///
-/// Spans are shown as such: an event that begins a span and the one that ends it are one slice, by the id of the span. What is missing is shown:
-/// lost events, spans that had not ended, and spans that began before the trace. The trace is read once, in the order of times, and written
-/// at the same time, so that it may be larger than memory. docs/export.md has what each format shows.
+/// Spans are shown as slices: the events that begin and end a span are paired by its id. Missing data is shown:
+/// lost events, spans that had not ended, and spans that began before the trace. The trace is read once, in time order, and written
+/// at the same time, so that it may be larger than memory. docs/export.md describes each format.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("format").required(true), after_help = format!("\
 Examples:
@@ -49,13 +49,13 @@ pub(crate) struct Export {
     /// Perfetto's protobuf: tracks of processes and threads, slices, instants, counters, flows
     #[arg(long, help_heading = "Formats", value_name = "OUT", group = "format")]
     perfetto: Option<PathBuf>,
-    /// The JSON of `chrome://tracing`, which Perfetto and Speedscope read, too
+    /// JSON for `chrome://tracing`, Perfetto and Speedscope
     #[arg(long, help_heading = "Formats", value_name = "OUT", group = "format")]
     chrome: Option<PathBuf>,
     /// Comma-separated values: a line for each event and each loss, a column for each field
     #[arg(long, help_heading = "Formats", value_name = "OUT", group = "format")]
     csv: Option<PathBuf>,
-    /// Folded stacks, of which other programs draw flame graphs: the time in spans without their children, or the number of call stacks
+    /// Folded stacks, for flame graph programs: the time in spans without their children, or the number of call stacks
     #[arg(long, help_heading = "Formats", value_name = "OUT", group = "format")]
     folded: Option<PathBuf>,
     /// The same as a flame graph: an SVG picture
@@ -64,17 +64,18 @@ pub(crate) struct Export {
     /// Spans for OpenTelemetry: OTLP as JSON lines, one request each
     #[arg(long, help_heading = "Formats", value_name = "OUT", group = "format")]
     otlp: Option<PathBuf>,
-    /// The same as protobuf: each `ExportTraceServiceRequest` behind its length as a varint
+    /// The same as protobuf: each `ExportTraceServiceRequest` after its length as a varint
     #[arg(long, help_heading = "Formats", value_name = "OUT", group = "format")]
     otlp_protobuf: Option<PathBuf>,
-    /// A store of Parquet files, for DuckDB and other engines: all events, in a directory or `s3://BUCKET/PREFIX` that may have other traces. Runs `tracectl-query`
+    /// A store of Parquet files, for DuckDB and other engines: all events, in a directory or `s3://BUCKET/PREFIX`, which may contain other traces.
+    /// Runs `tracectl-query`
     #[arg(long, help_heading = "Formats", value_name = "STORE", group = "format", conflicts_with_all = ["events", "level", "filter", "since", "until", "fields", "counter", "stacks"])]
     parquet: Option<PathBuf>,
     /// A directory with a CTF trace, or with several below it; or a dt file. Several paths are merged. OUT is a file that does not exist, or `-`
     /// for the standard output. Until it is complete, the file is called `OUT.partial`
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
-    /// Write one JSON object about what was exported: `output`, `events`, `spans_closed`, `spans_open`, `lost_events`, …
+    /// Write one JSON object with a summary: `output`, `events`, `spans_closed`, `spans_open`, `lost_events`, …
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -87,10 +88,10 @@ pub(crate) struct Export {
     /// Put `'` in front of texts that a spreadsheet would take for formulas: --csv
     #[arg(long, help_heading = "Form of the output", conflicts_with_all = ["perfetto", "chrome", "folded", "flame", "otlp", "otlp_protobuf", "parquet"])]
     guard_formulas: bool,
-    /// Draw the numbers in these fields as counters, too: --perfetto and --chrome
+    /// Also draw the numbers in these fields as counters: --perfetto and --chrome
     #[arg(long, help_heading = "Form of the output", value_name = "FIELD,…", value_delimiter = ',', conflicts_with_all = ["csv", "folded", "flame", "otlp", "otlp_protobuf"])]
     counter: Vec<String>,
-    /// The stacks of --folded and --flame: of spans, in nanoseconds, or of calls, counted, in channels with the context `CallStack` [default: of
+    /// The source of stacks for --folded and --flame: spans, in nanoseconds, or counted calls, in channels with the context `CallStack` [default:
     /// spans, if the trace has any]
     #[arg(long, help_heading = "Form of the output", value_name = "OF", value_enum, conflicts_with_all = ["csv", "perfetto", "chrome", "otlp", "otlp_protobuf"])]
     stacks: Option<Stacks>,

@@ -14,9 +14,9 @@ use tracepoint_control::{Ack, AppStatus, Application, ApplicationInfo, FieldInfo
 
 /// Shows traceable processes and their tracepoints
 ///
-/// Of each tracepoint it shows whether it is on, its level, fields, types and documentation. The documentation is the first paragraph of the comment
-/// above the tracepoint; `-v` shows all of it, and that of fields. Events are counted while a session records them. Where several sessions do, FIRED
-/// is the count of the session that saw most.
+/// For each tracepoint it shows if it is on, its level, fields, types and documentation. The documentation is the first paragraph of the comment
+/// above the tracepoint; `-v` shows all of it, and the documentation of fields. Events are counted while a session records them. If several sessions
+/// do, FIRED is the largest of their counts.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
@@ -30,7 +30,8 @@ pub(crate) struct List {
     /// Only this process, in the run directory that this process uses
     #[arg(short, long, value_name = "PID")]
     pid: Option<u32>,
-    /// Show also where each tracepoint is declared, all of its documentation, and of each process how its platform traces: the form of sites, the clock, the machine's boot, the outputs that it was built with
+    /// Also show where each tracepoint is declared and its full documentation, and for each process its platform: the form of sites, the clock, the
+    /// machine's boot, and the outputs it was built with
     #[arg(short, long)]
     verbose: bool,
     /// Write one JSON object: `run_dir`, `processes`, `in_code` (sessions in the code of programs), `dead` (processes that died while a session recorded them), and `leftovers` (rings of sessions that are over)

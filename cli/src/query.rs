@@ -15,8 +15,8 @@ const PROGRAM: &str = "tracectl-query";
 
 /// Queries traces by SQL: runs `tracectl-query`
 ///
-/// It also writes traces into a store and maintains the store. A program of its own, beside this one or in PATH. `tracectl query help` shows its
-/// options and verbs, docs/query.md the tables and functions, and docs/parquet.md the layout of a store.
+/// It also writes traces into a store and maintains the store. This is a separate program, installed next to this one or in PATH. `tracectl query
+/// help` shows its options and verbs, docs/query.md the tables and functions, and docs/parquet.md the layout of a store.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:

@@ -43,7 +43,7 @@ Examples:
 
 {EXIT_CODES}"))]
 pub(crate) struct Read {
-    /// The name or address of the server; a port here counts before `--server-port`
+    /// The name or address of the server; a port here takes precedence over `--server-port`
     #[arg(long, value_name = "HOST[:PORT]", default_value = "127.0.0.1")]
     server_address: String,
     /// The port of the server
@@ -53,11 +53,11 @@ pub(crate) struct Read {
     /// The local port; 0: any free one
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     client_port: u16,
-    /// Take N events and stop; the server keeps the others for the next client. With `--legacy`, or if the server offers no batches, events that
-    /// are on their way by then are received, too
+    /// Take N events and stop; the server keeps the others for the next client. With `--legacy`, or if the server offers no batches, events
+    /// already on their way are received as well
     #[arg(long, value_name = "N", value_parser = events_limit)]
     events_limit: Option<NonZeroU64>,
-    /// Use the legacy layout, one event in a message, even if the server offers batches
+    /// Use the legacy layout, with one event per message, even if the server offers batches
     #[arg(long, alias = "stock", conflicts_with = "output")]
     legacy: bool,
     /// Largest message with several events, in bytes, without the headers of IP and UDP
@@ -70,8 +70,8 @@ pub(crate) struct Read {
     /// Write one JSON object per line: events, losses, marks, and finally `end`; `type` distinguishes them
     #[arg(long, conflicts_with = "output")]
     json: bool,
-    /// Write a CTF trace with its losses into this directory, which is empty or does not exist. A path that ends in `.dt` becomes a dt file
-    /// when the session is over; until then the trace is in a directory beside it
+    /// Write a CTF trace with its losses into this directory, which must be empty or not exist. A path that ends in `.dt` becomes a dt file
+    /// when the session is over; until then the trace is in a directory next to it
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     /// Number of slots of the dt file, which keeps the newest N packets [default: the number of packets]

@@ -58,12 +58,13 @@ const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// Records running processes, or a command
 ///
 /// Recording ends with Ctrl-C, after `--duration`, at `--max-size`, or when the process or command has ended; then all events are switched off
-/// again. Each process has a trace of its own: CTF in the output directory, or the outputs of `--dt`, `--text`, `--udp`, `--stream` and `--relay`, or with `-o` both. This
-/// program reads the rings of the processes and writes the traces, so that the processes need no rights in the output directory, and a process
-/// that is killed or stopped loses no event that it has committed.
+/// again. Each process has its own trace: CTF in the output directory, or the outputs of `--dt`, `--text`, `--udp`, `--stream` and `--relay`, or both
+/// with `-o`. This program reads the rings of the processes and writes the traces. The processes therefore need no rights in the output directory,
+/// and a process that is killed or stopped loses no committed event.
 ///
-/// With a command, a signal to this program ends the command as well (`SIGTERM`). The exit code is the command's status if that is not 0, and 128 plus the number of a signal that ended it. If it is 0, or the
-/// command still runs when the recording ends, the exit code tells how the recording went, as in the table below.
+/// With a command, a signal to this program also ends the command (`SIGTERM`). The exit code is the command's status if that is not 0, or 128 plus
+/// the number of the signal that ended it. If the status is 0, or the command is still running when the recording ends, the exit code reports the
+/// outcome of the recording as in the table below.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
@@ -122,7 +123,7 @@ pub(crate) struct Record {
     /// Record this command and the processes that it starts
     #[arg(last = true, value_name = "CMD", conflicts_with_all = ["pid", "wait"])]
     command: Vec<String>,
-    /// The rights with which the traced processes are accessed. Output is written with those of this process
+    /// The rights with which the traced processes are accessed. Output is written with the rights of this process
     #[arg(skip)]
     pub(crate) rights: Rights,
     #[arg(skip)]

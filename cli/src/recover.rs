@@ -17,9 +17,9 @@ use tracepoint_reader::recover::{Progress, RecoveredProcess, recover_with, snaps
 /// Completes the traces of a process that died
 ///
 /// Makes a CTF trace from the rings of a process (`sessions/NAME/rings/PID-START` in the run directory), with the account of lost events.
-/// It has every event that was committed before the process was killed. If there are several processes below DIR, each gets a directory of
-/// its own in OUT. A process that is still running gives a snapshot, which is reported as incomplete. A process that was
-/// killed before any of its events was switched on has nothing to recover: it is passed over, and a failure (3) if there is no other. DIR is
+/// It has every event that was committed before the process was killed. If there are several processes below DIR, each gets its own directory
+/// in OUT. A process that is still running gives a snapshot, which is reported as incomplete. A process that was
+/// killed before any of its events was switched on has nothing to recover: it is skipped, or is a failure (3) if it is the only one. DIR is
 /// not changed.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
@@ -30,7 +30,7 @@ Examples:
 
 {EXIT_CODES}"))]
 pub(crate) struct Recover {
-    /// The directory of a process, of a session, or the run directory; or the name of a session, as `tracectl status` shows it
+    /// The directory of a process, of a session, or the run directory; or the name of a session, as shown by `tracectl status`
     #[arg(value_name = "DIR|NAME")]
     directory: PathBuf,
     /// The output: a directory that is empty, or does not exist
@@ -39,7 +39,7 @@ pub(crate) struct Recover {
     /// Write one JSON object: `path`, `output`, `complete`, `processes`, `failed` and `not_begun`
     #[arg(long)]
     json: bool,
-    /// Whether processes are expected to be running, so that an incomplete trace is a success
+    /// True if processes are expected to be running, so that an incomplete trace is a success
     #[arg(skip)]
     snapshot: bool,
 }

@@ -41,7 +41,7 @@ pub(crate) struct Serve {
     /// A directory with a CTF trace, or a dt file of a session; without it only the events of `--events-from` are served
     #[arg(value_name = "PATH", required_unless_present = "events_from")]
     path: Option<PathBuf>,
-    /// The address of this machine to listen on; 0.0.0.0 or :: for all. A port here counts before `--port`
+    /// The address of this machine to listen on; 0.0.0.0 or :: for all. A port here takes precedence over `--port`
     #[arg(long, help_heading = "Addresses", value_name = "ADDR[:PORT]", default_value = "127.0.0.1")]
     address: String,
     /// The port; 0: any free one [default: the environment variable `TRACE_SERVER_PORT`, or 5556]
@@ -53,7 +53,7 @@ pub(crate) struct Serve {
     /// Largest number of bytes per second [default: 4M for single events, 1M to other machines; no limit for batches]
     #[arg(long, help_heading = "Bounds", value_name = "SIZE", value_parser = units::size)]
     rate: Option<u64>,
-    /// Largest number of single events per second, each of which is a datagram
+    /// Largest number of single events per second, each of which takes one datagram
     #[arg(long, help_heading = "Bounds", value_name = "N", default_value_t = DEFAULT_LEGACY_PACE, value_parser = clap::value_parser!(u32).range(1..))]
     pace: u32,
     /// Largest number of bytes of events that wait for a client

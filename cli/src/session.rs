@@ -24,7 +24,7 @@ use clap::Args;
 use std::time::Duration;
 use tracepoint_control::{ControlError, Controller};
 
-/// How long a verb waits for the processes.
+/// Waiting for processes.
 #[derive(Debug, Args)]
 pub(crate) struct WaitArguments {
     /// How long to wait for processes that do not answer
@@ -32,7 +32,7 @@ pub(crate) struct WaitArguments {
     pub(crate) timeout: Duration,
 }
 
-/// How a verb that changes a session waits for the processes, and what it writes.
+/// Waiting for processes, and the output of a verb that changes a session.
 #[derive(Debug, Args)]
 pub(crate) struct ChangeArguments {
     #[command(flatten)]
@@ -42,7 +42,7 @@ pub(crate) struct ChangeArguments {
     pub(crate) json: bool,
 }
 
-/// The session of a verb, and where it is.
+/// The session of a verb, and its run directory.
 #[derive(Debug, Args)]
 pub(crate) struct SessionArguments {
     /// The session

@@ -16,9 +16,9 @@ use tracepoint_reader::{Parallelism, Report, Trace, verify_with};
 
 /// Checks that a trace accounts for every event
 ///
-/// Compares the counters of the tracer (fired, recorded, lost by reason) with those of its rings and with the events that can be decoded,
-/// and each packet with its checksum. The first line says what became of all events, the second whether all comparisons agree; those that
-/// do not follow. `recorded` is what is in the trace: events that were lost behind a ring are among the lost ones.
+/// Compares the counters of the tracer (fired, recorded, lost by reason) with the counters of its rings and with the events that can be decoded,
+/// and each packet with its checksum. The first line shows the outcome of all events, the second if all comparisons agree, followed by those that
+/// do not. `recorded` counts the events in the trace: events lost after the ring are counted as lost.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:

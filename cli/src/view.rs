@@ -22,16 +22,16 @@ use tracepoint_reader::text::{self, TextOptions, TimeFormat};
 
 /// Shows the events and losses of traces, one per line
 ///
-/// Events are merged by time. Reads CTF 1.8 directories, also those of other tracers, dt files of sessions, and live sessions of a collector or of
-/// `lttng-relayd`. Several traces below PATH are merged into one, and the chunks of a trace into the whole. Times of traces that a collector has
-/// stored are those of its clock, as far as it knows how that of the other host differs. Damage, and the packets that a dt file no longer holds, are
+/// Events are merged by time. Reads CTF 1.8 directories, including those of other tracers, dt files of sessions, and live sessions of a collector or
+/// of `lttng-relayd`. Several traces below PATH are merged into one, and the chunks of a trace into the whole. Times of traces stored by a collector
+/// are on the collector's clock, if the difference to the sender's clock is known. Damage, and packets that a dt file no longer holds, are
 /// reported on the standard error; the rest is shown.
 ///
 /// A line is the time, the program (or the thread, if its name is known) with the ids of the process and the thread, the event, and its fields:
 /// `16:24:31.821593164 app[19270/19275] shop:answered path="/" status=200`.
 ///
-/// A time is `10s ago`, `+5s` (after the beginning of the trace), `-5s` (before its end), `16:24:31.8` (of the day on which the trace begins),
-/// `2026-11-23 16:24:31` (local time, or UTC with --utc), `2026-11-23T16:24:31Z`, or nanoseconds since 1970, as `time_ns` of --json.
+/// A time is `10s ago`, `+5s` (after the beginning of the trace), `-5s` (before its end), `16:24:31.8` (on the first day of the trace),
+/// `2026-11-23 16:24:31` (local time, or UTC with --utc), `2026-11-23T16:24:31Z`, or nanoseconds since 1970, like `time_ns` in --json.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
@@ -53,15 +53,15 @@ Examples:
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct View {
     /// A directory with a CTF trace, or with several below it; or a dt file. Several paths are merged into one trace. Or the URL of a live
-    /// session, `net://HOST[:PORT]/host/HOSTNAME/SESSION`; without a session, lists those of the relay
+    /// session, `net://HOST[:PORT]/host/HOSTNAME/SESSION`; without a session, the sessions of the relay are listed
     #[arg(value_name = "PATH|URL", required = true)]
     paths: Vec<PathBuf>,
-    /// Go on with what sessions still write below PATH, until they have ended. An event appears when no earlier one can come any more: about
+    /// Follow what sessions are writing below PATH, until they have ended. An event appears when no earlier one can arrive any more: about
     /// a second after it was recorded, or three without the run directory of the session
     #[arg(short, long)]
     follow: bool,
-    /// Show, in place of events, how the clock of each trace was aligned with that of the collector which has stored it: what is added to
-    /// its times, and the error bound. Of a live session, that is known when each trace has had an event or a synchronisation
+    /// In place of events, show how the clock of each trace was aligned with the clock of the collector that stored it: the offset added to
+    /// its times, and the error bound. In a live session, this is known once each trace has had an event or a synchronisation
     #[arg(long, conflicts_with_all = ["follow", "head", "tail", "since", "until", "utc", "date"])]
     clocks: bool,
     /// The shared key of the collector whose live session is viewed
@@ -93,7 +93,7 @@ pub(crate) struct View {
         conflicts_with = "json"
     )]
     style: Style,
-    /// The form of times: of day in the local time zone or in UTC, seconds since the beginning of the trace or since the event before, or
+    /// The form of times: time of day in the local time zone or in UTC, seconds since the beginning of the trace or since the previous event, or
     /// nanoseconds since 1970
     #[arg(
         long,

@@ -14,9 +14,9 @@ use tracepoint_control::trigger::{TriggerError, trigger_fire};
 
 /// Fires the triggers of a core dump; run by the kernel
 ///
-/// `tracectl install-core-handler` has the kernel do so. The core image on the standard input is passed on, saved or read to its end, as
-/// chosen there. Errors go to the standard error, or to the kernel's log (`dmesg`) if that is closed, as it is under the kernel; what the
-/// triggers did is shown by `tracectl triggers`.
+/// `tracectl install-core-handler` registers it with the kernel. The core image on the standard input is passed on, saved or discarded, as
+/// configured there. Errors go to the standard error, or to the kernel's log (`dmesg`) if that is closed, which it is when the kernel starts this
+/// command. `tracectl triggers` shows the results of the triggers.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
@@ -28,10 +28,10 @@ pub(crate) struct Notify {
     /// The process: the values of %P %u %g %e %h %s (`man 5 core`), in this order, and optionally of %t %p %i %I %c %d %E
     #[arg(long, required = true, num_args = 0.., allow_hyphen_values = true, value_name = "VALUE")]
     core: Vec<OsString>,
-    /// The configuration that `install-core-handler` has written
+    /// The configuration written by `install-core-handler`
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// What the helper becomes that acts with the rights of the process's user
+    /// Internal: the part of the helper that runs with the rights of the process's user
     #[arg(long, hide = true)]
     act: bool,
 }

@@ -24,7 +24,7 @@ pub(crate) struct Postamble {
     /// A dt file
     #[arg(value_name = "FILE")]
     path: PathBuf,
-    /// Show only the newest contents of the postamble with this tag of four characters, as a session's program adds it
+    /// Show only the newest contents of the postamble with this tag of four characters, as set by the program of the session
     #[arg(long, value_name = "TAG", value_parser = tag)]
     tag: Option<[u8; 4]>,
     /// Write their bytes unchanged

@@ -31,12 +31,12 @@ use tracepoint_wire::stream::SharedKey;
 /// How often the maximum size and the remote shells are checked.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Where else to record.
+/// The hosts to record on.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Other hosts")]
 pub(super) struct HostArguments {
-    /// Record on these hosts in place of this one, with the same rules and options, or run the command on each, and collect here: one
-    /// directory has the traces of all. Each host needs tracectl of this version. What programs print there comes to the standard error
+    /// Record on these hosts in place of this one, with the same rules and options, or run the command on each, and collect here, in one
+    /// directory. Each host needs tracectl of this version. The output of the programs is forwarded to the standard error
     #[arg(long, value_name = "HOST,…", value_delimiter = ',', group = "streaming", value_parser = host_name,
         conflicts_with_all = ["pid", "key_file", "dt", "udp", "text", "rotate_size", "rotate_every", "keep", "retry"])]
     on: Vec<String>,
@@ -46,8 +46,8 @@ pub(super) struct HostArguments {
     /// The program on the hosts, for example `sudo tracectl` or a path
     #[arg(long, value_name = "CMD", requires = "on", default_value = "tracectl")]
     remote_tracectl: String,
-    /// The address of this machine to which the hosts send, and with PORT also the port for control; data go to the next one. Others cannot store
-    /// traces there: the hosts get a key for this recording [default: the address from which a route leads to the host, free ports]
+    /// The address of this machine to which the hosts send; with PORT also the port for control, and data use the next port. Only these hosts can
+    /// store traces there, with a key for this recording [default: the source address of a route to the host, free ports]
     #[arg(long, value_name = "ADDR[:PORT]", requires = "on", value_parser = collect_at)]
     collect_at: Option<CollectAt>,
 }

@@ -4,7 +4,7 @@ use crate::units;
 use clap::Args;
 use tracepoint_control::{BudgetSpec, CpuPercent};
 
-/// The limits of what a session costs each process.
+/// The limits on the cost of a session in each process.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Budget")]
 pub(crate) struct BudgetArguments {

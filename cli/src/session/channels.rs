@@ -25,7 +25,7 @@ pub(crate) struct ChannelArguments {
     policy: Option<Policy>,
     #[command(flatten)]
     memory: MemoryArguments,
-    /// Contexts that each record has besides its fields: `process`, `thread`, `thread_name`, `cpu`, `user`, `call_stack`
+    /// Contexts to record in addition to the fields: `process`, `thread`, `thread_name`, `cpu`, `user`, `call_stack`
     #[arg(long = "context", value_name = "CONTEXT", value_delimiter = ',')]
     contexts: Vec<String>,
     /// No event wakes the consumer when a ring gets full while it sleeps: no event makes a system call, and bursts may lose more
@@ -35,7 +35,7 @@ pub(crate) struct ChannelArguments {
     added: AddedChannels,
 }
 
-/// Channels besides the default one.
+/// Additional channels.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Rings and channels")]
 pub(crate) struct AddedChannels {

@@ -16,10 +16,10 @@ use tracepoint_control::{ControlError, Rule, SessionSpec, State};
 /// datagrams to a client. Without an output, the newest events stay in the rings of each thread, for `tracectl snapshot`. The session is stopped
 /// until `tracectl start`, unless `--start` is given.
 ///
-/// A session has the channel `channel0`, and those of `--add-channel`. Each has rings, a policy and contexts of its own; all are in one trace.
-/// The rules of this command use the channel that `--channel` names; `tracectl enable` adds more rules.
+/// A session has the channel `channel0`, and those of `--add-channel`. Each has its own rings, policy and contexts; all are in one trace.
+/// The rules of this command use the channel given by `--channel`; `tracectl enable` adds more rules.
 ///
-/// With `--statistic`, numbers are computed of the events, in the program, and no event is recorded: `tracectl stat -s NAME` shows them.
+/// With `--statistic`, the program computes statistics of the events and records no event: `tracectl stat -s NAME` shows them.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:

@@ -9,7 +9,7 @@ use tracepoint_control::{Ack, AckState, ControlError, Controller, Leftover};
 
 /// Ends a session in all processes and removes it
 ///
-/// Traces are kept. The rings of processes that died are kept, too, so that `tracectl recover` can make traces from them; `--purge` removes
+/// Traces are kept. The rings of processes that died are also kept, so that `tracectl recover` can make traces from them; `--purge` removes
 /// them.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
@@ -21,7 +21,7 @@ Examples:
 pub(crate) struct Destroy {
     #[command(flatten)]
     session: SessionArguments,
-    /// Remove the rings of processes that died, also of a session that is over
+    /// Remove the rings of processes that died, also of a session that has ended
     #[arg(long)]
     purge: bool,
     #[command(flatten)]

@@ -4,27 +4,27 @@ use crate::units;
 use clap::Args;
 use tracepoint_control::SessionSpec;
 
-/// The size and number of rings, and what they may take together.
+/// The size and number of rings, and their total memory.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Rings and channels")]
 pub(crate) struct MemoryArguments {
-    /// Size of the ring of each thread [default: 1M for the first threads of a process, down to 64K where it has many]
+    /// Size of the ring of each thread [default: 1M for the first threads of a process, down to 64K if it has many]
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
     ring_size: Option<u64>,
-    /// Most memory that the rings of each process take. A quarter of what is free in its cgroup and in the run directory stays free in any case
+    /// Maximum memory of the rings of each process. A quarter of the free memory in its cgroup and in the run directory is never used
     #[arg(long, value_name = "SIZE", value_parser = units::size, default_value = "128M")]
     memory: u64,
-    /// Most memory that the rings of all processes take together [default: no limit but that of each process]
+    /// Maximum memory of the rings of all processes together [default: only the limit of each process]
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
     memory_cap: Option<u64>,
-    /// Number of rings that are kept ready for new threads of a process while none appear [default: as many as fit into 2M, from 2 to 16]
+    /// Number of rings kept ready for new threads of a process while none start [default: as many as fit into 2M, from 2 to 16]
     #[arg(long, value_name = "COUNT")]
     spares: Option<usize>,
-    /// Largest number of rings of a process [default: as many as its memory holds]
+    /// Largest number of rings of a process [default: as many as its memory can hold]
     #[arg(long, value_name = "COUNT")]
     max_rings: Option<usize>,
-    /// Memory of each process for further rings, in which threads go on whose own are full; 0 for none [default: 32M, at most 32 rings, if the newest
-    /// events are lost when rings are full]
+    /// Memory of each process for additional rings, used by threads whose own rings are full; 0 for none [default: 32M, at most 32 rings, if the
+    /// newest events are lost when rings are full]
     #[arg(long, value_name = "SIZE", value_parser = units::size_or_none)]
     overflow: Option<u64>,
 }

@@ -12,12 +12,12 @@ use std::time::Duration;
 use tracepoint_control::sinks::{dated_directory, remove_traces};
 use tracepoint_control::{SinkSpec, StreamSpec};
 
-/// Which events are dropped when too many wait for a client.
+/// The events to drop when too many wait for a client.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Drop {
-    /// Those that have waited longest
+    /// The events that have waited longest
     Oldest,
-    /// New ones
+    /// New events
     Newest,
 }
 
@@ -47,19 +47,19 @@ impl SessionOutputs {
     }
 }
 
-/// The outputs besides CTF directories, and the chunks of those.
+/// Outputs other than CTF directories, and the chunks of CTF directories.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Outputs")]
 pub(crate) struct OutputArguments {
-    /// Write the newest packets into a circular dt file. One process gets FILE, others get files beside it; if FILE is a directory, each
+    /// Write the newest packets into a circular dt file. One process gets FILE, others get files next to it; if FILE is a directory, each
     /// process gets a file in it
     #[arg(long, value_name = "FILE")]
     dt: Option<PathBuf>,
     /// Number of packets in a dt file [default: 256]
     #[arg(long, value_name = "N", requires = "dt", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
     dt_slots: Option<u32>,
-    /// Serve the events of each process over UDP, for `tracectl read`. Without a port the first process has the port 5556, and others have free
-    /// ones, as all have with port 0; the ports are printed
+    /// Serve the events of each process over UDP, for `tracectl read`. Without a port, the first process gets port 5556, and the others free
+    /// ports; with port 0 all get free ports. The ports are printed
     #[arg(long, help_heading = "Server over UDP", value_name = "ADDR[:PORT]", value_parser = server_address)]
     udp: Option<ServerAddress>,
     /// Send single events to this address on another machine without a proof of address; may be given several times
@@ -74,22 +74,22 @@ pub(crate) struct OutputArguments {
     /// Largest size of the events that wait for a client in each process [default: 64M]
     #[arg(long, help_heading = "Server over UDP", value_name = "SIZE", requires = "udp", value_parser = units::size)]
     udp_limit: Option<u64>,
-    /// Which events are dropped when more wait [default: oldest]
+    /// The events to drop when more wait [default: oldest]
     #[arg(long, help_heading = "Server over UDP", value_name = "END", requires = "udp")]
     udp_drop: Option<Drop>,
-    /// Write lines of text. One process gets FILE, others get files beside it. Without FILE, or with `-`, lines go to the standard error: that of
-    /// `record`, or for a session of `create` that of each process
+    /// Write lines of text. One process gets FILE, others get files next to it. Without FILE, or with `-`, lines go to the standard error of
+    /// `record`; in a session of `create`, to the standard error of each process
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     text: Option<PathBuf>,
-    /// Stream the packets of each process to a collector (`tracectl collect`), or to lttng-relayd: the peer is asked which one it is. The ports
-    /// are 5342 for control and 5343 for data; with PORT alone, data go to the one that the collector tells, or to the next one. `DATA_PORT` counts before what the
-    /// collector tells: behind forwarded ports give both
+    /// Stream the packets of each process to a collector (`tracectl collect`) or to lttng-relayd; which of them it is, is detected. The default ports
+    /// are 5342 for control and 5343 for data. If only PORT is given, data go to the port announced by the collector, or to the next one. `DATA_PORT`
+    /// overrides the announced port: give both if ports are forwarded
     #[arg(long, help_heading = "Streaming", value_name = "HOST[:PORT[:DATA_PORT]]", value_parser = peer, group = "streaming")]
     stream: Option<String>,
-    /// The same, in the protocol of lttng-relayd
+    /// The same, using the protocol of lttng-relayd
     #[arg(long, help_heading = "Streaming", value_name = "HOST[:PORT[:DATA_PORT]]", value_parser = peer, group = "streaming")]
     relay: Option<String>,
-    /// Publish the packets of each process to a NATS broker (`nats-server -js`), from which `tracectl collect --nats` takes them. Several URLs, separated
+    /// Publish the packets of each process to a NATS broker (`nats-server -js`), for `tracectl collect --nats`. Several URLs, separated
     /// by commas, name servers of one cluster
     #[cfg(feature = "nats")]
     #[arg(long, help_heading = "Streaming", value_name = "nats://HOST[:PORT]", value_parser = broker, group = "streaming", conflicts_with_all = ["stream_udp", "key_file"])]
@@ -100,17 +100,18 @@ pub(crate) struct OutputArguments {
     /// Largest datagram, from 576 to 65507 bytes [default: 1400]
     #[arg(long, help_heading = "Streaming", value_name = "BYTES", requires = "stream_udp", value_parser = clap::value_parser!(u32).range(576..=65507))]
     mtu: Option<u32>,
-    /// Pause between two synchronisation points of a stream, from 10ms to 60s: how late viewers see events of idle threads [default: 1s]
+    /// Interval of the synchronisation points of a stream, from 10ms to 60s: bounds the delay with which viewers see events if threads are idle
+    /// [default: 1s]
     #[arg(long, help_heading = "Streaming", value_name = "TIME", requires = "streaming", value_parser = units::duration)]
     sync_interval: Option<Duration>,
-    /// Largest size of the packets that wait to be sent or to be acknowledged, in each process; 0: nothing is sent again [default: 16M]
+    /// Largest size of the packets that wait to be sent or acknowledged, in each process; 0: nothing is sent again [default: 16M]
     #[arg(long, help_heading = "Streaming", value_name = "SIZE", requires = "streaming", value_parser = units::size_or_none)]
     resend_buffer: Option<u64>,
-    /// Largest number of bytes per second that all processes of the session stream together: `500K/s`. What does not fit is lost, and counted; see
-    /// also `tracectl bandwidth` [default: no limit]
+    /// Largest number of bytes per second that all processes of the session stream together: `500K/s`. Events that exceed it are lost, and counted;
+    /// see also `tracectl bandwidth` [default: no limit]
     #[arg(long, help_heading = "Streaming", value_name = "RATE", requires = "streaming", value_parser = units::rate)]
     max_bandwidth: Option<u64>,
-    /// File with the key that this sender and the collector share (`tracectl collect --key-file`): each proves to the other that it has it
+    /// File with the key shared by this sender and the collector (`tracectl collect --key-file`), with which both authenticate
     #[arg(long, help_heading = "Streaming", value_name = "FILE", requires = "streaming", conflicts_with = "relay")]
     key_file: Option<PathBuf>,
     /// Try for this time to reach the peer before recording starts [default: once]
@@ -119,7 +120,7 @@ pub(crate) struct OutputArguments {
     /// Replace the CTF traces in DIR; anything else there is an error
     #[arg(long, requires = "output", conflicts_with = "dated")]
     replace: bool,
-    /// Write CTF traces into a new directory in DIR that is named by the time, such as `20261123T162431Z`
+    /// Write CTF traces into a new directory in DIR named after the current time, such as `20261123T162431Z`
     #[arg(long, requires = "output")]
     dated: bool,
     /// Start a new chunk of the CTF trace (`chunk-000001` and so on) when the current one has this size

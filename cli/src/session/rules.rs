@@ -7,26 +7,26 @@ use clap::Args;
 use tracepoint_control::filter::{Expression, FilterError};
 use tracepoint_control::{ControlError, Controller, Limit, Rule, RuleStatistic, SessionSpec};
 
-/// Which events, in which processes.
+/// The events to select, and the processes.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Events")]
 pub(crate) struct RuleArguments {
     /// Events, as `provider:name` with `*`, `?` and `[a-z]`; `!…` excludes events. May be given several times
     #[arg(short = 'e', long = "event", value_name = "RULE")]
     pub(crate) events: Vec<String>,
-    /// Only events of these levels: `<=info` or `info` for those that are at least as important, `warn`, `==err`, `>=debug`
+    /// Only events of these levels: `<=info` or `info` for at least this importance, `warn`, `==err`, `>=debug`
     #[arg(long, value_name = "LEVEL")]
     pub(crate) level: Option<String>,
-    /// Only in programs whose path, or the last part of it, matches
+    /// Only in programs whose path, or its last component, matches
     #[arg(long, value_name = "PATTERN")]
     pub(crate) exe: Option<String>,
     /// Only in this process, in the run directory that this process uses
     #[arg(short, long, value_name = "PID")]
     pub(crate) pid: Option<u32>,
-    /// Only events whose fields fulfil a condition, for example `size > 4096 && path == "*.rs"` or `took > 30ms` (docs/filters.md)
+    /// Only events whose fields satisfy a condition, for example `size > 4096 && path == "*.rs"` or `took > 30ms` (docs/filters.md)
     #[arg(long, value_name = "EXPR", value_parser = expression, allow_hyphen_values = true)]
     pub(crate) filter: Option<String>,
-    /// At most so many of these events in each process: `1000/s`, `100k`, `5/15min`, `1000/s burst 20`
+    /// At most this many of these events in each process: `1000/s`, `100k`, `5/15min`, `1000/s burst 20`
     #[arg(long, value_name = "LIMIT")]
     pub(crate) limit: Option<Limit>,
 }
@@ -72,16 +72,16 @@ impl RuleArguments {
     }
 }
 
-/// What rules compute.
+/// The statistics of rules.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Statistics")]
 pub(crate) struct StatisticArguments {
-    /// Compute this of the events in place of recording them, for `tracectl stat -s NAME`: `count`, `rate`, `hist(FIELD)`,
-    /// `latency(BEGIN, END by FIELD)`, `last(FIELD, N)`, `top(FIELD, N)`; behind the first, third and fourth ` by FIELD[, FIELD]`. Or
+    /// Compute this statistic of the events in place of recording them, for `tracectl stat -s NAME`: `count`, `rate`, `hist(FIELD)`,
+    /// `latency(BEGIN, END by FIELD)`, `last(FIELD, N)`, `top(FIELD, N)`; the first, third and fourth may be followed by ` by FIELD[, FIELD]`. Or
     /// `sample(1/N)`: record one in N of them. May be given several times
     #[arg(long = "statistic", value_name = "STATISTIC", value_parser = str::parse::<RuleStatistic>)]
     statistics: Vec<RuleStatistic>,
-    /// Record the events beside the statistics
+    /// Also record the events
     #[arg(long, requires = "statistics")]
     record: bool,
 }

@@ -10,8 +10,8 @@ use tracepoint_reader::RecoverError;
 
 /// Writes the current contents of a session's rings
 ///
-/// Includes the rings of processes that have died. Reads the rings from outside and leaves them as they are; also those of a session that a program
-/// has started in code, unless they are in memory (`.in_memory()`) or elsewhere (`.dir(path)`). The account of a running process says that it is a
+/// Includes the rings of processes that have died. Reads the rings from outside and does not change them. Sessions that programs start in code are
+/// included, unless their rings are in memory (`.in_memory()`) or elsewhere (`.dir(path)`). The account of a running process is marked as a
 /// snapshot; `tracectl verify` balances it.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\

@@ -25,14 +25,14 @@ use tracepoint_probes::{Measure, Snapshot, StatisticSpec};
 /// Shows the distribution of a field or of a latency
 ///
 /// Of recorded traces or of running programs. A latency is the time between two events. Minimum, maximum and mean are exact, and so are percentiles
-/// of integers below 1,024; others are within 1.6 %. With --by, or `by` behind the statistic, a line for each group. In a latency, the first event
-/// begins an operation, and the second with an equal value of the field ends it; without `by`, in the same thread. `latency(shop:request)` is that of
-/// the span `request`. Traces are read with all processors; but by one thread for a latency, a heat map, and more groups than there is room for,
-/// which need the events in the order of their times.
+/// of integers below 1,024; others are accurate to 1.6 %. With --by, or `by` after the statistic, there is a line for each group. In a latency, the
+/// first event begins an operation, and the second one with an equal value of the field ends it; without `by`, in the same thread.
+/// `latency(shop:request)` is the latency of the span `request`. Traces are read in parallel, except for a latency, a heat map, and more groups than
+/// the limit, which need the events in time order.
 ///
-/// Without the path of a trace, the distribution is that of running programs, which record nothing for that, until Ctrl-C: of the events that further
-/// operands and `-e` name, or of all in the process that `-p` names. `-s SESSION` shows the distributions that the rules of a session compute, once
-/// unless `--watch` is given.
+/// Without the path of a trace, running programs compute the distribution until Ctrl-C, and record nothing for it. Further operands and `-e` select
+/// the events; without them, all events in the process given by `-p` are used. `-s SESSION` shows the distributions computed by the rules of a
+/// session, once unless `--watch` is given.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
@@ -54,8 +54,8 @@ Examples:
 
 {EXIT_CODES}"))]
 pub(crate) struct Hist {
-    /// A field; `latency(BEGIN, END by FIELD)` with the names of two events; or `latency(SPAN)`. May be left out in front of the PATH of a trace:
-    /// then each field of the selected events that is a number is shown
+    /// A field; `latency(BEGIN, END by FIELD)` with the names of two events; or `latency(SPAN)`. May be omitted before the PATH of a trace:
+    /// each numeric field of the selected events is then shown
     #[arg(value_name = "FIELD|LATENCY", value_parser = First::parse, required_unless_present = "session")]
     statistic: Option<First>,
     /// A directory with a CTF trace, or with several below it; or a dt file. Several paths are merged. Or events of running programs, as
@@ -66,25 +66,25 @@ pub(crate) struct Hist {
     selection: EventSelection,
     #[command(flatten)]
     times: TimeSelection,
-    /// Group the events by the values of one or two fields; of a latency, fields of the second event
+    /// Group the events by the values of one or two fields; for a latency, fields of the second event
     #[arg(long, help_heading = "Groups", value_name = "FIELD,…", value_delimiter = ',')]
     by: Vec<String>,
-    /// The largest number of groups; further values are shown together
+    /// The largest number of groups; further values are combined
     #[arg(long, help_heading = "Groups", value_name = "N", default_value_t = 100)]
     groups: usize,
-    /// Show the distribution over time: a column for each slice of it, and a shade for the number of events. Of running programs, a column for
+    /// Show the distribution over time: a column for each time slice, and a shade for the number of events. For running programs, a column for
     /// each interval
     #[arg(long, help_heading = "Form of the output", conflicts_with = "by")]
     heat_map: bool,
-    /// Write a picture (SVG) to FILE in place of the text: the histogram, one for each of the 12 largest groups, or the heat map. Of running
-    /// programs, it is written again each time
+    /// Write a picture (SVG) to FILE in place of the text: the histogram, one for each of the 12 largest groups, or the heat map. For running
+    /// programs, it is rewritten at each interval
     #[arg(short, long, help_heading = "Form of the output", value_name = "FILE", conflicts_with = "json")]
     output: Option<PathBuf>,
     /// Write the distribution as metrics in Prometheus's text format
     #[arg(long, help_heading = "Form of the output", conflicts_with_all = ["json", "output", "heat_map"])]
     prometheus: bool,
-    /// Write one JSON object: percentiles and buckets, in all (`all`) or by group (`groups`); with --heat-map, the same of each slice of
-    /// time with values (`slices`); durations are in nanoseconds. Without FIELD, one object for each field
+    /// Write one JSON object: percentiles and buckets, in total (`all`) or by group (`groups`); with --heat-map, the same for each time slice
+    /// with values (`slices`); durations are in nanoseconds. Without FIELD, one object for each field
     #[arg(long, help_heading = "Form of the output")]
     json: bool,
     #[command(flatten)]

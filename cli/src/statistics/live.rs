@@ -35,31 +35,31 @@ use tracepoint_probes::StatisticSpec;
 pub(crate) struct LiveArguments {
     #[command(flatten)]
     pub(super) programs: ProgramArguments,
-    /// Show the numbers of a session (`-s`) again and again, until Ctrl-C; those of other programs are shown so anyway
+    /// Show the numbers of a session (`-s`) repeatedly, until Ctrl-C; those of other programs always are
     #[arg(long)]
     watch: bool,
-    /// End after the numbers were shown N times [default: at Ctrl-C]
+    /// End after showing the numbers N times [default: at Ctrl-C]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Show the numbers once, after `--interval`; those of a session are shown at once, and once unless `--watch` or `--count` is given
+    /// Show the numbers once, after `--interval`; those of a session are shown immediately, and once unless `--watch` or `--count` is given
     #[arg(long, conflicts_with_all = ["count", "watch"])]
     once: bool,
 }
 
-/// Which running programs, and how often they are looked at.
+/// The running programs, and the interval.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Running programs")]
 pub(crate) struct ProgramArguments {
-    /// Show what this session computes; `top`: the events that its rules select
+    /// Show the statistics of this session; `top`: the events selected by its rules
     #[arg(short, long, value_name = "SESSION")]
     session: Option<String>,
     /// Only in this process, until it ends
     #[arg(short, long, value_name = "PID")]
     pub(crate) pid: Option<u32>,
-    /// Only in programs whose path, or the last part of it, matches
+    /// Only in programs whose path, or its last component, matches
     #[arg(long, value_name = "PATTERN", alias = "name")]
     exe: Option<String>,
-    /// How often the numbers are shown
+    /// Interval between updates of the numbers
     #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "1s")]
     pub(crate) interval: Duration,
     /// How long to wait for processes that do not answer

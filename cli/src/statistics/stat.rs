@@ -29,11 +29,11 @@ use tracepoint_reader::{EventView, Visitor};
 
 /// Counts events, by name or by the values of fields
 ///
-/// Of recorded traces or of running programs. The rate in a trace is that between the first and the last of the selected events. Traces are read with
-/// all processors.
+/// Of recorded traces or of running programs. The rate in a trace covers the time between the first and the last selected event. Traces are read
+/// in parallel.
 ///
-/// Without the path of a trace, the events that the operands and `-e` name are counted in running programs, which record nothing for that, until
-/// Ctrl-C; the rate is that since the last time. `-s SESSION` shows all that the rules of a session compute (`tracectl create --statistic`), once
+/// Without the path of a trace, the events given by the operands and `-e` are counted in running programs until Ctrl-C, and are not recorded. The
+/// rate covers the last interval. `-s SESSION` shows all statistics of a session's rules (`tracectl create --statistic`), once
 /// unless `--watch` is given.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
@@ -67,7 +67,8 @@ pub(crate) struct Stat {
     /// The largest number of groups; further values are counted together
     #[arg(long, help_heading = "Groups", value_name = "N", default_value_t = 1000)]
     groups: usize,
-    /// Write one JSON object: `seconds`, `lost`, and `events` with `name`, `keys` (a value for each field of --by), `count` and `per_second`; of running programs, one each time
+    /// Write one JSON object: `seconds`, `lost`, and `events` with `name`, `keys` (a value for each field of --by), `count` and `per_second`; for
+    /// running programs, one per interval
     #[arg(long, help_heading = "Form of the output")]
     json: bool,
     /// Write comma-separated values, with a column for each field of --by
@@ -75,10 +76,11 @@ pub(crate) struct Stat {
     csv: bool,
     #[command(flatten)]
     cells: Cells,
-    /// Write the counts as metrics in Prometheus's text format; of running programs once, and of a session all that its rules compute
+    /// Write the counts as metrics in Prometheus's text format; for running programs once, and for a session all statistics of its rules
     #[arg(long, help_heading = "Form of the output", conflicts_with_all = ["json", "csv"])]
     prometheus: bool,
-    /// Serve the same over HTTP until Ctrl-C; the traces, or what the programs have computed, are read for each request. A port alone is one of 127.0.0.1; port 0: any free one
+    /// Serve the same over HTTP until Ctrl-C; the traces, or the statistics of the programs, are read for each request. A port alone is on 127.0.0.1;
+    /// port 0: any free one
     #[arg(long, help_heading = "Form of the output", value_name = "[ADDR:]PORT", value_parser = listen::address, conflicts_with_all = ["json", "csv", "prometheus"])]
     listen: Option<SocketAddr>,
     #[command(flatten)]

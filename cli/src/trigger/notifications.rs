@@ -11,8 +11,9 @@ use tracepoint_control::trigger::{Notification, Subscription};
 
 /// Shows what triggers send by the action `notify`
 ///
-/// `tracectl listen` passes the notifications on. Each notification has the session, the trigger, what has occurred, and the results of the actions
-/// before it. Ends on Ctrl-C, and with an error when the listener ends. A subscriber that does not read misses notifications, and is told how many.
+/// `tracectl listen` passes the notifications on. Each notification has the session, the trigger, the occurrence, and the results of the preceding
+/// actions. Ends on Ctrl-C, and with an error when the listener ends. A subscriber that does not read misses notifications; the next one says how
+/// many.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
@@ -21,7 +22,7 @@ Examples:
 
 {EXIT_CODES}"))]
 pub(crate) struct Notifications {
-    /// Only those of this session
+    /// Only notifications of this session
     #[arg(short, long, value_name = "NAME")]
     session: Option<String>,
     /// Use the run directory that this process uses

@@ -18,18 +18,18 @@ use tracepoint_control::{Ack, Controller, Do, Limit, NamedSession, Rule, Session
 /// A kind of condition on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Kind {
-    /// A process of this system dumps core, and a helper that the kernel started says so
+    /// A process of this system dumps core, and a helper started by the kernel reports it
     #[value(name = "OnAnyCoreDump")]
     CoreDump,
     /// An event fires and matches: `event 'shop:*' --filter 'status >= 500'`
     Event,
-    /// A ring is at least so full: `ring-full 80%`
+    /// A ring has at least this fill level: `ring-full 80%`
     RingFull,
     /// A process begins to lose events
     Lost,
     /// A value of a statistic of the session crosses a limit: `statistic 'p99 of hist(size) > 4096 for 1s'`
     Statistic,
-    /// The outputs of the session have taken so many bytes: `size 512M`
+    /// The outputs of the session have received this number of bytes: `size 512M`
     Size,
     /// The traces of the session continue in new chunks
     Rotated,
@@ -45,9 +45,9 @@ enum Kind {
 
 /// Sets a trigger: actions on a session under a condition
 ///
-/// Actions are done in the order in which they are given; one that fails does not keep the next from being done:
+/// Actions are performed in the given order; a failed action does not prevent the next one:
 ///
-/// `snapshot`: write what the rings of the session hold into a new directory `TIME-PID`, with a trace of each process
+/// `snapshot`: write the contents of the session's rings into a new directory `TIME-PID`, with a trace of each process
 ///
 /// `start`, `stop`: start or stop the session
 ///
@@ -76,7 +76,7 @@ Examples:
 pub(crate) struct Trigger {
     #[command(flatten)]
     session: SessionOption,
-    /// What happens
+    /// The condition
     #[arg(value_name = "WHAT")]
     when: Kind,
     /// The value of `event`, `ring-full`, `statistic`, `size` or `signal`, then the actions: `snapshot`, `start`, `stop`, `rotate`, `notify`, `run PROGRAM ARG…`
@@ -91,10 +91,10 @@ pub(crate) struct Trigger {
     /// With `event`: only in programs whose path, or its last component, matches this pattern
     #[arg(long, help_heading = "Events", value_name = "PATTERN")]
     exe: Option<String>,
-    /// Where snapshots go [default: `$XDG_STATE_HOME/tracepoint/snapshots/NAME`, or below `~/.local/state`]
+    /// Directory for snapshots [default: `$XDG_STATE_HOME/tracepoint/snapshots/NAME`, or below `~/.local/state`]
     #[arg(short, long, help_heading = "Snapshots", value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Leave events out of snapshots that are older than this at the occurrence
+    /// Leave out of snapshots the events that are older than this at the occurrence
     #[arg(long, help_heading = "Snapshots", value_name = "TIME", value_parser = units::duration)]
     before: Option<Duration>,
     /// Take snapshots this long after the occurrence
@@ -109,16 +109,16 @@ pub(crate) struct Trigger {
     /// Act once, on the Nth occurrence
     #[arg(long, help_heading = "How often", value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "every")]
     once_after: Option<u64>,
-    /// Act at most so often: `5/h`, `1/10min`
+    /// Limit the rate of actions: `5/h`, `1/10min`
     #[arg(long, help_heading = "How often", value_name = "N/TIME")]
     limit: Option<Limit>,
     /// Keep the newest N snapshots [default: 10]
     #[arg(long, help_heading = "Snapshots", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     keep: Option<u32>,
-    /// Keep snapshots of this size in sum [default: 1G]
+    /// Keep snapshots up to this total size [default: 1G]
     #[arg(long, help_heading = "Snapshots", value_name = "SIZE", value_parser = units::size)]
     max_size: Option<u64>,
-    /// With `event`: accept one that no running process can notice: its pattern matches no event, or its filter does not fit
+    /// With `event`: accept a trigger that no running process can notice: its pattern matches no event, or its filter does not fit
     #[arg(long)]
     wait: bool,
     #[command(flatten)]

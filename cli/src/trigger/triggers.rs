@@ -15,7 +15,7 @@ use tracepoint_control::{Ack, NamedSession, ProcessKey, SpecError, TriggerAck, T
 
 /// Shows triggers, how often they fired and the results
 ///
-/// Also shows those of sessions that programs have started in code, as `NAME of process PID`.
+/// Includes the triggers of sessions that programs have started in code, as `NAME of process PID`.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:

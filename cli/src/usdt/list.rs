@@ -12,8 +12,8 @@ use tracepoint_reader::usdt::Note;
 
 /// Shows the notes of a program or a process: events with the names and types of their fields
 ///
-/// VIA is how tools get the values: `arguments`, or, of events with more than 12 words, the `address` of all words. Each number is a word of
-/// 8 bytes; a text, a path and an array are two, address and length; an `Option` of a number is two, 0 or 1 and the number.
+/// VIA is how tools get the values: as `arguments`, or, for events with more than 12 words, through the `address` of all words. Each number is a word
+/// of 8 bytes; a text, a path and an array take two, address and length; an `Option` of a number takes two, 0 or 1 and the number.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
@@ -24,7 +24,7 @@ Examples:
 pub(crate) struct List {
     #[command(flatten)]
     source: Source,
-    /// Also notes of other libraries, such as those of the C library, whose arguments have no names
+    /// Include notes of other libraries, such as the C library, whose arguments have no names
     #[arg(long)]
     all: bool,
     /// Write one JSON object: `files`, each with `path` and `notes`
