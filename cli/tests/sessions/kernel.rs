@@ -123,7 +123,11 @@ fn counts_are_those_of_perf() -> Outcome {
     let place = Place::new();
     let arguments = ["record", "--kernel", "syscalls:sys_enter_write,sched:sched_process_exec", "-o", "out", "--"];
     let perf = ["perf", "stat", "-x,", "-o", "stat", "-e", "syscalls:sys_enter_write", "--"];
-    let dd = ["dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=1000", "status=none"];
+    // Under a name that no other process of this machine has.
+    let counted_dd = place.path("counted-dd");
+    std::os::unix::fs::symlink("/usr/bin/dd", &counted_dd)?;
+    let name = counted_dd.to_str().ok_or("not UTF-8")?;
+    let dd = [name, "if=/dev/zero", "of=/dev/null", "bs=1", "count=1000", "status=none"];
     place.well(&[&arguments[..], &perf, &dd].concat());
     let stat = fs::read_to_string(place.path("stat"))?;
     let line = stat.lines().find(|line| line.contains("sys_enter_write")).ok_or("no count")?;
@@ -132,7 +136,7 @@ fn counts_are_those_of_perf() -> Outcome {
     place.verifies("out");
 
     let events = events(&place, &["out"]);
-    let is_dd = |e: &&Value| e["fields"]["filename"].as_str().is_some_and(|path| path.ends_with("/dd"));
+    let is_dd = |e: &&Value| e["fields"]["filename"] == name;
     let exec =
         events.iter().position(|e| is(e, "sched:sched_process_exec") && is_dd(&e)).ok_or("dd was not started")?;
     let dd = &events[exec]["fields"]["pid"];

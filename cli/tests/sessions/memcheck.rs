@@ -25,7 +25,9 @@ fn sessions_work_under_memcheck_without_an_error() -> Outcome {
     command.args(plain.get_args()).envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let mut traced = place.start_as(command);
     let pid = traced.0.id().to_string();
-    place.well(&["record", "-e", "shop:paid", "-p", &pid, "--duration", "300ms", "-o", "out"]);
+    // Under valgrind a process may take longer to acknowledge than `record` waits without being asked.
+    let record = ["record", "-e", "shop:paid", "-p", &pid, "--duration", "300ms", "-o", "out", "--timeout", "2m"];
+    place.well(&record);
     assert!(viewed(&place.path("out"), " shop:paid: ") > 0);
     place.verifies("out");
     // Its status is that of the test runner, whose output is no longer read.
