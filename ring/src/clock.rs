@@ -1,13 +1,13 @@
-//! The clock: nanoseconds on the axis of `CLOCK_MONOTONIC`, which all processes of a machine share.
+//! The clock: nanoseconds on the time axis of `CLOCK_MONOTONIC`, which all processes of a machine share.
 //!
 //! [`now`] reads the processor's time stamp counter and converts it by a straight line with a bend: one multiplication, no system
-//! call, no fence. Where the counter cannot be trusted it calls `clock_gettime`. [`select`] chooses another clock for the whole process.
+//! call, no fence. If the counter cannot be trusted, it calls `clock_gettime`. [`select`] selects another clock for the whole process.
 //!
-//! The counter is used only after the program has declared it trustworthy: sessions of `tracepoint-control` ask the kernel, and call
+//! The counter is used only after the program has declared it trustworthy: sessions ask the kernel, and call
 //! [`trust_tsc`]; a program without sessions calls [`calibrate`]. From then on the line is *steered*: [`steer`] compares it with
 //! `CLOCK_MONOTONIC` and slews it, so that the difference is gone after the next period; the time itself never jumps. Only if the two are
 //! more than 1 ms apart (after a suspend or a live migration) does the line start anew, which [`steps`] counts. A ring never records a time
-//! below that of its last record: it raises the time, and counts that.
+//! below the time of its last record: it raises the time, and counts that.
 //!
 //! The counter is read without a fence, so the processor may read it some tens of instructions early. The times show the order of two
 //! events if they are further apart than that and [`error_bound`], for instance if a system call separates them.
@@ -33,7 +33,7 @@ pub use selection::describe;
 pub use selection::{Clock, ClockInUse, calibrate, distrust_tsc, name, select, selected, steer, trust_tsc};
 pub use tsc::{error_bound, steps};
 
-/// The time now, in ns, on the [selected] clock: by default `CLOCK_MONOTONIC`.
+/// The current time in ns on the [selected] clock, by default `CLOCK_MONOTONIC`.
 ///
 /// Safe in signal handlers. Costs an `rdtsc`, or a `clock_gettime` and an indirect call.
 #[inline]
@@ -44,8 +44,8 @@ pub fn now() -> u64 {
     }
 }
 
-/// As [`now`], inside a read-side section: computed by the shorter chain of the fast path while the counter is in use, and then up to 1 ns
-/// behind `now`.
+/// The same as [`now`], inside a read-side section: computed by the shorter dependency chain of the fast path while the counter is in use, and then
+/// up to 1 ns earlier than `now`.
 ///
 /// # Safety
 ///

@@ -1,8 +1,8 @@
 //! Contexts: properties of the thread or the process at the time of an event.
 //!
-//! A [channel](crate::channel::Channel::context) is configured with them; each of its records then begins with them, before the fields, as
-//! the *event context* of its stream class. A channel without contexts pays nothing; the events of one with contexts take the full path, which
-//! costs some 400 instructions more.
+//! If a [channel](crate::channel::Channel::context) is configured with contexts, each of its records begins with them, before the fields, as
+//! the *event context* of its stream class. Channels without contexts have no cost; with contexts, events take the full path, which
+//! costs about 400 instructions more.
 
 mod scope;
 mod stack;
@@ -15,7 +15,7 @@ pub(crate) use values::{ContextValues, with_callers};
 use crate::field::{Base, ByteOrder, FieldDescriptor, FieldType, IntegerType};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A context that each record of a channel has.
+/// A context in each record of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 #[non_exhaustive]
@@ -27,17 +27,17 @@ pub enum Context {
     /// `procname`: the name of the thread when it fired its first event into a channel with this context; up to 15 bytes and a NUL. That
     /// event makes a system call. Empty on systems other than Linux.
     ThreadName,
-    /// `cpu_id`: the processor, by `getcpu`, which is not a system call on x86-64 and most others. 4 bytes; all ones if it is unknown.
+    /// `cpu_id`: the processor, from `getcpu`, which is not a system call on x86-64 and most others. 4 bytes; all ones if unknown.
     Cpu,
     /// `user`: the number that the thread last [set]. 8 bytes.
     User,
-    /// `callstack`: the return addresses of the calls that led to the event, the innermost first: in the function with the site, in its
-    /// caller, and so on; of an event of a span, those in the code of the span come first, and on aarch64 some of the tracepoint's own. Up to 16, or the channel's
-    /// [depth](crate::channel::Channel::call_stack_depth). 4 bytes, and 8 for each.
+    /// `callstack`: the return addresses of the calls that led to the event, innermost first: in the function with the site, in its
+    /// caller, and so on. For an event of a span, addresses in the code of the span come first, and on aarch64 some of the tracepoint's own. At most
+    /// 16 addresses, or the channel's [depth](crate::channel::Channel::call_stack_depth). 4 bytes, plus 8 per address.
     ///
-    /// For programs that are built with `-C force-frame-pointers=yes`, on x86-64 and aarch64 Linux; otherwise it is empty or meaningless.
-    /// Only the thread's stack is read, which its first event looks up in `/proc/self/maps`. Empty for signal handlers and coroutines on
-    /// stacks of their own.
+    /// For programs built with `-C force-frame-pointers=yes`, on x86-64 and aarch64 Linux; otherwise it is empty or meaningless.
+    /// Only the thread's own stack is read; its first event looks up the bounds in `/proc/self/maps`. Empty for signal handlers and coroutines on
+    /// separate stacks.
     CallStack,
 }
 
@@ -72,7 +72,7 @@ const fn unsigned(bits: u8) -> FieldType {
 pub(crate) struct Contexts {
     /// One bit for each context.
     which: u8,
-    /// The largest number of callers in a call stack.
+    /// Maximum number of callers in a call stack.
     depth: u8,
 }
 
@@ -114,13 +114,13 @@ thread_local! {
 
 /// Sets the [`Context::User`] of the calling thread's events: the number of a request, a task, a transaction. 0 until the first call.
 ///
-/// Costs one store. Safe in signal handlers. A future that may move between threads has its number by [`scope`].
+/// Costs one store. Safe in signal handlers. For a future that may move between threads, use [`scope`].
 #[inline]
 pub fn set(value: u64) {
     USER.with(|user| user.store(value, Ordering::Relaxed));
 }
 
-/// The number that the calling thread last [set].
+/// The number that the calling thread [set] last.
 #[inline]
 pub fn get() -> u64 {
     USER.with(|user| user.load(Ordering::Relaxed))

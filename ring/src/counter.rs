@@ -1,12 +1,12 @@
 //! Counters that one thread and its signal handlers increment, and that any thread may read.
 //!
-//! The increment of a handler that interrupts `load, add, store` between the load and the store would be overwritten. On x86-64 one unlocked
+//! If a handler interrupts `load, add, store` between the load and the store, its increment would be overwritten. On x86-64 one unlocked
 //! `add` to memory cannot be interrupted half-way, and costs the same as the three instructions. Other targets use an atomic addition.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A counter with one writing thread, signal handlers included.
+/// A counter with one writing thread, including its signal handlers.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub(crate) struct LocalCounter(AtomicU64);
@@ -23,7 +23,7 @@ impl LocalCounter {
         unsafe { Self::increment_at::<0>(NonNull::from(self).cast()) }
     }
 
-    /// Adds one to the counter that is `OFFSET` bytes behind `base`, without an instruction that computes its address. Called only by the owning
+    /// Adds one to the counter at `OFFSET` bytes after `base`, without an instruction that computes its address. Called only by the owning
     /// thread and its signal handlers.
     ///
     /// # Safety
@@ -43,7 +43,7 @@ impl LocalCounter {
         unsafe { base.add(OFFSET).cast::<Self>().as_ref() }.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Takes one increment back. Called as that is.
+    /// Takes one increment back. Called only by the owning thread and its signal handlers.
     pub(crate) fn take_back(&self) {
         #[cfg(all(target_arch = "x86_64", not(miri), not(tp_portable)))]
         // SAFETY: as in `increment_at`.
@@ -71,21 +71,21 @@ impl LocalCounter {
         self.0.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// The current count. Exact once the owning thread is known to be outside any event (after a grace period).
+    /// The current count. Exact once the owning thread is known to be outside of any event (after a grace period).
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// Adds `n` to a counter that one thread and its signal handlers change, at the cost of a plain addition where the target has one that a
-/// signal cannot split (x86-64), else of an atomic one. If several threads change the counter, additions are lost.
+/// Adds `n` to a counter that one thread and its signal handlers change, at the cost of a plain addition if the target has one that a
+/// signal cannot split (x86-64), otherwise of an atomic one. If several threads change the counter, additions are lost.
 #[inline]
 pub fn add_local(counter: &AtomicU64, n: u64) {
     // SAFETY: `LocalCounter` is a transparent `AtomicU64`.
     unsafe { NonNull::from(counter).cast::<LocalCounter>().as_ref() }.add(n);
 }
 
-/// Adds `n` to a number of 128 bits, which two counters hold, the lower half first. Who may call it, and what it costs, is as for [`add_local`].
+/// Adds `n` to a 128-bit number in two counters, the lower half first. Callers and cost are the same as for [`add_local`].
 #[inline]
 pub fn add_local_wide(low: &AtomicU64, high: &AtomicU64, n: u64) {
     #[cfg(all(target_arch = "x86_64", not(miri), not(tp_portable)))]
@@ -105,7 +105,7 @@ pub fn add_local_wide(low: &AtomicU64, high: &AtomicU64, n: u64) {
     add_shared_wide(low, high, n);
 }
 
-/// Adds `n` to a number of 128 bits, which two counters hold, the lower half first. Several threads may change them.
+/// Adds `n` to a 128-bit number in two counters, the lower half first. Several threads may change them.
 #[inline]
 pub fn add_shared_wide(low: &AtomicU64, high: &AtomicU64, n: u64) {
     if low.fetch_add(n, Ordering::Relaxed).checked_add(n).is_none() {
@@ -118,7 +118,7 @@ pub fn add_shared_wide(low: &AtomicU64, high: &AtomicU64, n: u64) {
 pub fn raise_local(number: &AtomicU64, value: u64) {
     #[cfg(all(target_arch = "x86_64", not(miri), not(tp_portable)))]
     // SAFETY: as in `LocalCounter::increment_at`: one instruction compares and replaces. If a signal handler has changed the number since it was
-    // loaded, that fails, and is repeated with what it has found.
+    // loaded, that fails, and is repeated with the value found.
     unsafe {
         std::arch::asm!(
             "2:",
@@ -137,8 +137,8 @@ pub fn raise_local(number: &AtomicU64, value: u64) {
     number.fetch_max(value, Ordering::Relaxed);
 }
 
-/// Adds one to a counter that one thread and its signal handlers change, and returns what it was before: no two of these calls return the
-/// same. The cost is that of [`add_local`].
+/// Adds one to a counter that one thread and its signal handlers change, and returns its previous value: no two of these calls return the
+/// same value. The cost is the same as for [`add_local`].
 #[inline]
 pub fn take_local(counter: &AtomicU64) -> u64 {
     #[cfg(all(target_arch = "x86_64", not(miri), not(tp_portable)))]

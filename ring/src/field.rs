@@ -1,18 +1,18 @@
 //! Fields: the named basic types that a marker exports, and their encoding.
 //!
-//! A marker's values are a list of pairs, `(i32, (Text, (Be<u16>, ())))`, which the macros build: the compiler knows the layout of a record.
-//! The encoding is that of CTF 1.8, byte-packed, little-endian:
+//! A marker's values are a list of pairs, `(i32, (Text, (Be<u16>, ())))`, which the macros build, so the compiler knows the layout of a record.
+//! The encoding is the one of CTF 1.8, byte-packed, little-endian:
 //!
 //! | field | bytes |
 //! |---|---|
-//! | integers, `bool`, `f32`, `f64` | as they are; `usize` and `isize` as 64 bits; `bool` as one byte, 0 or 1 |
+//! | integers, `bool`, `f32`, `f64` | unchanged; `usize` and `isize` as 64 bits; `bool` as one byte, 0 or 1 |
 //! | `be u16` and other network-order integers | most significant byte first |
 //! | `str`, `path` | the bytes, then one NUL; a NUL inside becomes 0x1A and the record counts as altered |
 //! | `[T; N]` | N elements |
 //! | `[T]` | the number of elements as `u32`, then the elements |
 //! | `enum R { … }` | its integer R |
 //! | `Option<T>` | one byte, 0 or 1; after 1 the value |
-//! | a value of a type that is known at run time | one byte that names the type (0: none, then u64, i64, f64, bool, str), and the value |
+//! | a value whose type is known at run time | one byte that names the type (0: none, then u64, i64, f64, bool, str), and the value |
 
 mod any_fields;
 #[doc(hidden)]
@@ -34,7 +34,7 @@ pub mod words;
 /// Seals the traits of this module: the ring relies on their `encode` to write exactly `encoded_size` bytes.
 #[doc(hidden)]
 pub mod sealed {
-    /// Not to be implemented elsewhere.
+    /// Cannot be implemented elsewhere.
     pub trait Sealed {}
 }
 

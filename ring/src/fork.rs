@@ -1,13 +1,13 @@
 //! Hooks around `fork`.
 //!
-//! After a fork the child has one thread, but a copy of all state. Each module with state of other threads, or of the parent,
+//! After a fork the child has one thread, but a copy of the complete state. Each module with state of other threads, or of the parent,
 //! [registers](register) hooks: the update lock is held around the fork, so that the child finds it free and the lists consistent; the
-//! thread table is reset in the child, since a section that was open in another thread would stay open for ever; channels are detached in
-//! the child, since their rings belong to the parent.
+//! thread table is reset in the child, because a section that was open in another thread would stay open forever; channels are detached in
+//! the child, because their rings belong to the parent.
 //!
 //! The hooks of the update lock are registered first: the lock is taken before the other hooks run, and released after them.
 //!
-//! A fork that begins before the handlers are installed runs without them. So does a child that is made by a raw `clone` system call; the C
+//! A fork that begins before the handlers are installed runs without them. So does a child created by a raw `clone` system call; the C
 //! library requires such a child to `exec` anyway.
 
 #[cfg(posix)]
@@ -16,7 +16,7 @@ use crate::primitive::Ordering;
 use std::ptr::null_mut;
 use std::sync::atomic::AtomicPtr;
 
-/// What one module does around a fork.
+/// The hooks of one module around a fork.
 #[derive(Debug)]
 #[cfg_attr(not(posix), expect(dead_code, reason = "this target has no fork"))]
 pub(crate) struct ForkHooks {
@@ -28,7 +28,7 @@ pub(crate) struct ForkHooks {
     pub(crate) in_child: fn(),
 }
 
-/// The largest number of modules.
+/// Maximum number of modules.
 const MODULES: usize = 4;
 
 static HOOKS: [AtomicPtr<ForkHooks>; MODULES] = [const { AtomicPtr::new(null_mut()) }; MODULES];
@@ -41,7 +41,7 @@ static HOOKS: [AtomicPtr<ForkHooks>; MODULES] = [const { AtomicPtr::new(null_mut
 pub(crate) fn register(hooks: &'static ForkHooks) {
     let new = std::ptr::from_ref(hooks).cast_mut();
     let found = HOOKS.iter().any(|entry| {
-        // A3: pairs with the load in `hooks`: what the module did before it registered happens before its hooks run.
+        // A3: pairs with the load in `hooks`: the module's actions before registering happen before its hooks run.
         let taken = entry.compare_exchange(null_mut(), new, Ordering::AcqRel, Ordering::Acquire);
         taken.is_ok() || taken == Err(new)
     });
@@ -49,7 +49,7 @@ pub(crate) fn register(hooks: &'static ForkHooks) {
     install();
 }
 
-/// The hooks of all modules, in the order of their registration.
+/// The hooks of all modules in the order of registration.
 #[cfg(posix)]
 fn hooks() -> impl DoubleEndedIterator<Item = &'static ForkHooks> {
     HOOKS.iter().filter_map(|entry| {
@@ -59,8 +59,8 @@ fn hooks() -> impl DoubleEndedIterator<Item = &'static ForkHooks> {
     })
 }
 
-/// Installs the handlers, possibly more than once: two threads may be the first, and a child that is forked in the middle of this could not
-/// rely on another thread to finish it. Handlers that run twice do no harm.
+/// Installs the handlers, possibly more than once: two threads may be the first, and a child forked in the middle of this could not
+/// rely on another thread to finish it. Handlers that run twice are harmless.
 #[cfg(posix)]
 fn install() {
     static INSTALLED: AtomicUsize = AtomicUsize::new(0);

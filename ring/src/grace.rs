@@ -16,11 +16,11 @@
 //!      └────────────────────────┘
 //! ```
 //!
-//! An event inside another one (a probe fires, a signal handler interrupts) is covered by the section that is open already: `enter` returns
-//! `false`, and the event does not leave the section either.
+//! An event inside another one (a probe fires, a signal handler interrupts) is covered by the section that is already open: `enter` returns
+//! `false`, and the event does not leave the section.
 //!
-//! A waiter is done with a thread as soon as it sees an even number, or another one than at first: either means that the section it waits for
-//! has ended. The second rule prevents a busy thread from starving the waiter.
+//! A waiter is done with a thread as soon as it sees an even number, or a number that differs from the first one: either means that the section it
+//! waits for has ended. The second rule prevents a busy thread from starving the waiter.
 //!
 //! # Orderings
 //!
@@ -29,9 +29,9 @@
 //! * **G1/G2**: the reader stores the counter in `enter`, then a fence, then loads the list. The waiter stores the list, then a fence, then
 //!   loads the counters. One of the two fences comes first: either the reader sees the new list, or the waiter sees the reader inside. The
 //!   reader's fence is the light half of an asymmetric pair, the waiter's is the heavy half (`membarrier.rs`).
-//! * **G3**: `exit` stores with Release, and the waiter loads with Acquire: what the probe did happens before the waiter frees what the
-//!   probe used. The store in `enter` is a Release too: a waiter that finds the *next* section open concludes from that value that the one
-//!   before has ended, and must synchronise with it.
+//! * **G3**: `exit` stores with Release, and the waiter loads with Acquire: everything that the probe did happens before the waiter frees the data
+//!   that the probe used. The store in `enter` is a Release as well: a waiter that finds the *next* section open concludes from that value that the
+//!   previous one has ended, and must synchronise with it.
 //!
 //! # Signal handlers
 //!
@@ -45,7 +45,7 @@ use crate::primitive::{AtomicUsize, Ordering, heavy_fence, pause};
 /// Set inside a section.
 const OPEN: usize = 1;
 
-/// One thread's word: how often it has entered or left a section.
+/// A thread's word: the number of times it has entered or left a section.
 #[derive(Debug)]
 pub(crate) struct Section {
     word: AtomicUsize,
@@ -57,7 +57,7 @@ impl Section {
         Self { word: AtomicUsize::new(0) }
     }
 
-    /// A section that is always open. No thread waits for it.
+    /// A section that is always open. It is never waited for.
     #[cfg(not(loom))]
     pub(crate) const fn always_open() -> Self {
         Self { word: AtomicUsize::new(OPEN) }
@@ -68,8 +68,8 @@ impl Section {
         Self { word: AtomicUsize::new(0) }
     }
 
-    /// Enters a section if the owning thread is outside any; returns whether it was. `fence` is G1: [`light_fence`](crate::primitive), or
-    /// that for the compiler only, where the caller knows that the heavy half is `membarrier`. Called only by the owning thread and its
+    /// Enters a section if the owning thread is outside of any, and returns whether it was. `fence` is G1: [`light_fence`](crate::primitive), or
+    /// a compiler fence, if the caller knows that the heavy half is `membarrier`. Called only by the owning thread and its
     /// signal handlers.
     #[inline(always)]
     pub(crate) fn enter(&self, fence: impl FnOnce()) -> bool {
@@ -79,7 +79,7 @@ impl Section {
             fence();
             return false;
         }
-        // G3: pairs with the loads of the waiter: one that sees this number sees what was done in the sections completed before.
+        // G3: pairs with the loads of the waiter: a waiter that sees this number sees everything done in the sections completed before.
         self.word.store(outside + 1, Ordering::Release);
         // G1: pairs with the fence in `begin_grace_period`.
         fence();
@@ -95,7 +95,7 @@ impl Section {
         self.word.store(inside.wrapping_add(1), Ordering::Release);
     }
 
-    /// Whether the owning thread is inside a section; stable only if called on that thread.
+    /// Returns whether the owning thread is inside a section. Stable only if called on that thread.
     #[inline(always)]
     pub(crate) fn is_open(&self) -> bool {
         self.word.load(Ordering::Relaxed) & OPEN != 0
@@ -118,7 +118,7 @@ impl Section {
         (word & OPEN != 0).then_some(OpenSection { word })
     }
 
-    /// Whether the section that was seen open has ended.
+    /// Returns whether the section that was seen open has ended.
     pub(crate) fn has_ended(&self, open: OpenSection) -> bool {
         // G3: as in `open`.
         self.word.load(Ordering::Acquire) != open.word
@@ -137,7 +137,7 @@ pub(crate) struct OpenSection {
 }
 
 impl OpenSection {
-    /// A word from which `from_word` restores it, never 0.
+    /// A word from which `from_word` restores the section. It is never 0.
     pub(crate) const fn into_word(self) -> usize {
         self.word
     }
@@ -148,8 +148,8 @@ impl OpenSection {
     }
 }
 
-/// Begins a grace period: the waiter's half of G1/G2, after the new list was stored and before the first counter is loaded. `false` if the
-/// kernel no longer provides the fence, so that it is not known which threads are inside a section.
+/// Begins a grace period: the waiter's half of G1/G2, after the new list was stored and before the first counter is loaded. Returns `false` if the
+/// kernel no longer provides the fence, so that it is unknown which threads are inside a section.
 #[must_use]
 pub(crate) fn begin_grace_period() -> bool {
     // G2: pairs with the fence in `Section::enter`.

@@ -1,6 +1,6 @@
-//! Hints to the compiler for the fast path: cold branches, opaque values, code alignment, none of which changes a result; and the stack pointer.
+//! Hints to the compiler for the fast path (cold branches, opaque values, code alignment), none of which changes a result; and the stack pointer.
 
-/// The stack pointer, where call stacks are cut by it; otherwise 0.
+/// The stack pointer, if call stacks are cut there; otherwise 0.
 #[inline(always)]
 pub(crate) fn stack_pointer() -> usize {
     #[cfg(all(linux_kernel, target_arch = "x86_64", not(miri)))]
@@ -45,7 +45,7 @@ pub(crate) fn opaque(number: usize) -> usize {
     opaque!(number, pure)
 }
 
-/// Returns `number`, computed at this point of the program and not where it is used, so that its operands need no registers from here on.
+/// Returns `number`, computed at this point of the program rather than at its use, so that its operands need no registers from here on.
 #[inline(always)]
 pub(crate) fn materialize(number: u64) -> u64 {
     opaque!(number)
@@ -61,18 +61,18 @@ pub(crate) fn opaque_ptr<T>(pointer: *mut T) -> *mut T {
     opaque!(pointer, pure)
 }
 
-/// Returns `reference`, unknown to the optimizer: a choice between two structures stays one choice of a pointer, and is not repeated for
+/// Returns `reference`, unknown to the optimizer: a choice between two structures stays a single choice of a pointer, and is not repeated for
 /// each of their fields.
 #[inline(always)]
 pub(crate) fn opaque_ref<T>(reference: &T) -> &T {
-    // SAFETY: `opaque_ptr` returns the pointer that it is given, here one made of a reference that is valid for the same lifetime.
+    // SAFETY: `opaque_ptr` returns its argument unchanged, here a pointer made from a reference that is valid for the same lifetime.
     unsafe { &*opaque_ptr(std::ptr::from_ref(reference).cast_mut()) }
 }
 
-/// Aligns the function that it is inlined into to a cache line. A function that happens to be misaligned costs an event up to 0.5 ns more
+/// Aligns the function that it is inlined into to a cache line. A misaligned function costs an event up to 0.5 ns more
 /// in a loop, and 2.8 ns when isolated.
 ///
-/// The directive makes the assembler align the section, even where it skips nothing here, and each function has a section of its own.
+/// The directive makes the assembler align the section, even if no padding is needed here, and each function has a section of its own.
 #[inline(always)]
 pub fn align_function() {
     #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri), not(tp_portable)))]

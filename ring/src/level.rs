@@ -1,15 +1,15 @@
-//! How important an event is: the fifteen levels of LTTng.
+//! The importance of an event: the fifteen levels of LTTng.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// How important an event is, most important first. The numbers are LTTng's and occur in the trace's metadata.
+/// The importance of an event, most important first. The numbers are LTTng's and occur in the trace's metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(u8)]
 pub enum Level {
     /// The system is unusable.
     Emerg = 0,
-    /// Action must be taken at once.
+    /// Immediate action is required.
     Alert = 1,
     /// A critical condition.
     Crit = 2,
@@ -17,7 +17,7 @@ pub enum Level {
     Err = 3,
     /// A warning.
     Warning = 4,
-    /// Normal, but worth knowing.
+    /// Normal, but significant.
     Notice = 5,
     /// Informational.
     Info = 6,
@@ -60,7 +60,7 @@ impl Level {
         Self::Debug,
     ];
 
-    /// The name as it is written in `#[level(…)]`.
+    /// The name in `#[level(…)]`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Emerg => "Emerg",
@@ -82,7 +82,7 @@ impl Level {
     }
 }
 
-/// Further names of levels: those of `log`, `tracing` and syslog.
+/// Additional names of levels, from `log`, `tracing` and syslog.
 const OTHER_NAMES: [(&str, Level); 5] = [
     ("error", Level::Err),
     ("warn", Level::Warning),
@@ -116,7 +116,7 @@ impl std::error::Error for ParseLevelError {}
 impl FromStr for Level {
     type Err = ParseLevelError;
 
-    /// Reads a name in any case, with or without underscores: `Info`, `info`, `DEBUG_LINE`; or one that other libraries and syslog have for
+    /// Parses a name in any case, with or without underscores: `Info`, `info`, `DEBUG_LINE`; or a name that other libraries and syslog use for
     /// a level: `error`, `warn`, `critical`, `emergency`, `trace`.
     fn from_str(text: &str) -> Result<Self, ParseLevelError> {
         let plain: String = text.chars().filter(|c| *c != '_').collect();

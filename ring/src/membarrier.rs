@@ -1,12 +1,12 @@
 //! Asymmetric fences: Linux's `membarrier`.
 //!
 //! A reader would pay for a fence at every event, while a waiter is slow anyway. So the reader's fence ([`light_fence`]) is for the compiler
-//! only, and the waiter ([`heavy_fence`]) has the kernel run a full barrier on every processor that runs a thread of this process. Without
+//! only, and the waiter ([`heavy_fence`]) makes the kernel run a full barrier on every processor that runs a thread of this process. Without
 //! kernel support both are ordinary fences.
 //!
 //! The process registers once, before anything is switched on. A reader that has not seen the registration yet runs the full fence, which is
 //! correct with either heavy half. If the kernel refuses later (because a seccomp filter was installed), readers have no fence and the
-//! waiter cannot make one for them: [`heavy_fence`] returns `false`, and nothing is freed.
+//! waiter cannot force one on them: [`heavy_fence`] returns `false`, and nothing is freed.
 
 #[cfg(linux_kernel)]
 use linux as system;
@@ -25,7 +25,7 @@ mod linux {
     const PRIVATE_EXPEDITED_SYNC_CORE: libc::c_int = 1 << 5;
     const REGISTER_PRIVATE_EXPEDITED_SYNC_CORE: libc::c_int = 1 << 6;
 
-    /// Readers run the compiler fence only.
+    /// Set if readers run the compiler fence only.
     static EXPEDITED: AtomicBool = AtomicBool::new(false);
     static SYNC_CORE: AtomicBool = AtomicBool::new(false);
 
@@ -34,7 +34,7 @@ mod linux {
         unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
     }
 
-    /// Registers the process, once. A child keeps the registration over fork.
+    /// Registers the process once. A child inherits the registration over fork.
     pub fn register() {
         // Helgrind knows the fences of the program, but not those of the kernel.
         if cfg!(tp_helgrind) {
@@ -54,7 +54,7 @@ mod linux {
         }
     }
 
-    /// The waiter's half. `false` if there was no fence, because the kernel now refuses what it allowed before.
+    /// The waiter's half. Returns `false` if there was no fence, because the kernel now refuses the call that it allowed before.
     #[must_use]
     pub fn heavy_fence() -> bool {
         fence(Ordering::SeqCst);
@@ -68,7 +68,7 @@ mod linux {
         }
     }
 
-    /// Whether the heavy half makes other threads run a fence.
+    /// Returns whether the heavy half makes other threads run a fence.
     pub fn is_asymmetric() -> bool {
         EXPEDITED.load(Ordering::Relaxed)
     }
@@ -102,7 +102,7 @@ mod portable {
     /// Does nothing: the kernel has no such command.
     pub fn synchronize_cores() {}
 
-    /// Whether the heavy half makes other threads run a fence. It does not.
+    /// Returns whether the heavy half makes other threads run a fence. It does not.
     pub fn is_asymmetric() -> bool {
         false
     }

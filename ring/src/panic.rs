@@ -1,18 +1,18 @@
 //! Panics of probes, filters, aggregates and field expressions: caught, not printed, and counted where they are caught.
 //!
-//! The panic hook of the program runs before a panic is caught, and by default prints it. [`silence_panics`] wraps it on request.
+//! The program's panic hook runs before a panic is caught, and by default prints it. [`silence_panics`] wraps the hook on request.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
-/// Has panics of probes, filters and field expressions not reach the program's panic hook. They are caught and counted with and without it.
+/// Prevents panics of probes, filters and field expressions from reaching the program's panic hook. They are caught and counted in any case.
 ///
-/// Without it, each such panic runs the panic hook, as any panic does that is caught later: the default one prints a message, one that ends the
-/// process ends it, and in a signal handler it may wait for a lock of the interrupted thread. Call this once, after the program has installed
-/// its hook: it wraps that hook in one that does nothing inside a tracepoint. A hook of the program's own can ask
-/// [`in_probe`](crate::update::in_probe) instead. Later calls do nothing; so does each under `panic = "abort"`, where such a panic ends the
-/// program and has to be printed.
+/// Without it, each such panic runs the panic hook, like any panic that is caught later: the default hook prints a message, a hook that ends the
+/// process ends it, and in a signal handler a hook may wait for a lock of the interrupted thread. Call this once, after the program has installed
+/// its hook: it wraps that hook in one that does nothing inside a tracepoint. Alternatively, the program's own hook can call
+/// [`in_probe`](crate::update::in_probe). Later calls do nothing. Under `panic = "abort"` no call has an effect, because such a panic ends the
+/// program and must be printed.
 ///
 /// # Panics
 ///

@@ -1,4 +1,4 @@
-//! Selects the atomics and locks: the standard library's, loom's, or annotated ones that tell helgrind what they order.
+//! Selects the atomics and locks: the standard library's, loom's, or annotated ones that describe their orderings to helgrind.
 //!
 //! Code that runs in a loom model takes its atomics from this module. Statics cannot be built from loom's types, so the models (`models/`)
 //! include the files of the small structures and combine them themselves.
@@ -61,7 +61,7 @@ pub(crate) unsafe fn word_at<'a>(base: *mut u8, offset: usize) -> &'a AtomicU64 
     unsafe { &*base.cast::<AtomicU64>().add(offset / 8) }
 }
 
-// The path is spelt out because the models include this file by path, too.
+// The path is explicit because the models include this file by path as well.
 #[cfg(tp_helgrind)]
 #[path = "primitive/annotated.rs"]
 mod annotated;

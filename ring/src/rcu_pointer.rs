@@ -5,7 +5,7 @@ use std::ptr::{NonNull, null_mut};
 
 /// A pointer to the current version of an immutable `T`, or null.
 ///
-/// Readers stay inside a read-side section (see `crate::grace`) for as long as they use the reference that [`read`](Self::read) returned.
+/// Readers stay inside a read-side section (see `crate::grace`) as long as they use the reference that [`read`](Self::read) returned.
 /// Writers are serialised by the update lock, and free the old version after a grace period.
 #[derive(Debug)]
 pub struct RcuPointer<T> {
@@ -34,11 +34,11 @@ impl<T> RcuPointer<T> {
         // P1: pairs with the Release half of the swap in `replace`: the contents are written before the pointer.
         let current = self.current.load(Ordering::Acquire);
         // SAFETY: a non-null pointer comes from `Box::into_raw` in `replace`, and is freed only after a grace period that begins after it
-        // was replaced. That cannot elapse during the caller's section; the update lock, if the caller holds that, prevents a replacement.
+        // was replaced. That cannot elapse during the caller's section; the update lock, if the caller holds it, prevents a replacement.
         unsafe { current.as_ref() }
     }
 
-    /// Whether there is a current version. Only a hint: it may change at any time.
+    /// Returns whether there is a current version. Only a hint: it may change at any time.
     #[cfg(not(loom))]
     #[inline(always)]
     pub fn is_some(&self) -> bool {
@@ -53,7 +53,7 @@ impl<T> RcuPointer<T> {
     }
 }
 
-/// A version that was replaced. Readers may still use it, so it is a pointer and not a box until it is dropped.
+/// A replaced version. Readers may still use it, so it is a pointer and not a box until it is dropped.
 ///
 /// Drop it after a grace period that began after `replace` returned.
 #[must_use = "dropping it frees the old version: wait for a grace period first"]

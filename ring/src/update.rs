@@ -1,6 +1,6 @@
 //! The update side of RCU: the lock of all writers, deferred reclamation, and both around fork.
 //!
-//! One lock serialises everything that replaces a list or switches a key. It is held for those few stores only: never while waiting for
+//! One lock serialises all code that replaces a list or switches a key. It is held only for those few stores: never while waiting for
 //! readers, and never while user code runs (a probe, or the `Drop` of a value that a probe owns). Replaced versions are passed to [`retire`],
 //! which waits for a grace period and frees them; inside a section it defers them to a later call.
 //!
@@ -19,7 +19,7 @@ static LOCK: Mutex<()> = Mutex::new(());
 static FORK_HOOKS: ForkHooks =
     ForkHooks { before: around_fork::before, in_parent: around_fork::after, in_child: around_fork::after };
 
-/// Versions that were replaced inside a section, where waiting for a grace period would deadlock.
+/// Versions replaced inside a section, where waiting for a grace period would deadlock.
 static DEFERRED: Mutex<Vec<Garbage>> = Mutex::new(Vec::new());
 
 /// See [`kept`].
@@ -32,7 +32,7 @@ pub type Garbage = Box<dyn Any + Send>;
 #[derive(Debug)]
 pub struct UpdateGuard<'a>(#[expect(dead_code, reason = "held for its Drop")] MutexGuard<'a, ()>);
 
-/// Takes the update lock, and sets up, once, what sections need. Not re-entrant, and never needed by a site.
+/// Takes the update lock, and sets up once the prerequisites of sections. Not re-entrant, and never needed by a site.
 pub fn lock() -> UpdateGuard<'static> {
     thread::pin_this_object();
     let locked = lock_without_setup();
@@ -40,10 +40,10 @@ pub fn lock() -> UpdateGuard<'static> {
     locked
 }
 
-/// Takes the update lock, and does not set up what a section needs: for callers that only read, and for code that runs before `main` or
+/// Takes the update lock without setting up the prerequisites of sections: for callers that only read, and for code that runs before `main` or
 /// inside `dlopen` and switches nothing on.
 pub fn lock_without_setup() -> UpdateGuard<'static> {
-    // Before the lock is taken: a child that is forked while it is held must find it free.
+    // Before the lock is taken: a child forked while it is held must find it free.
     fork::register(&FORK_HOOKS);
     UpdateGuard(LOCK.lock().unwrap_or_else(PoisonError::into_inner))
 }
@@ -58,7 +58,7 @@ fn set_up(_: &UpdateGuard<'_>) {
     }
 }
 
-/// Waits for a grace period, then frees `garbage` and what earlier calls have deferred. The update lock is not held.
+/// Waits for a grace period, then frees `garbage` and the versions deferred by earlier calls. The update lock must not be held.
 ///
 /// Inside a section, where waiting would deadlock, it defers `garbage` instead. It does not wait if there is nothing to free.
 pub fn retire(garbage: Vec<Garbage>) {
@@ -78,39 +78,39 @@ pub fn retire(garbage: Vec<Garbage>) {
         drop(garbage);
         drop(earlier);
     } else {
-        // Without the fence it is not known whether a reader uses it: it is leaked, and counted.
+        // Without the fence it is unknown whether a reader uses it: it is leaked, and counted.
         KEPT.fetch_add(garbage.len() + earlier.len(), Ordering::Relaxed);
         std::mem::forget((garbage, earlier));
     }
 }
 
-/// Whether something is deferred to the next `retire`.
+/// Returns whether versions are deferred to the next `retire`.
 pub(crate) fn has_deferred() -> bool {
     !DEFERRED.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
 }
 
-/// Waits for a grace period; `false` if the kernel no longer provides the fence for one.
+/// Waits for a grace period. Returns `false` if the kernel no longer provides the fence for it.
 #[must_use]
 pub(crate) fn wait_for_grace_period() -> bool {
     thread::wait_for_grace_period()
 }
 
-/// The number of replaced lists and probes that were leaked, because the kernel refused the fence that a grace period needs.
+/// Number of replaced lists and probes that were leaked, because the kernel refused the fence that a grace period needs.
 pub fn kept() -> usize {
     KEPT.load(Ordering::Relaxed)
 }
 
-/// Whether the calling thread is inside a probe, a filter or a field expression, where waiting for probes to end would deadlock.
+/// Returns whether the calling thread is inside a probe, a filter or a field expression, where waiting for probes to end would deadlock.
 pub fn in_probe() -> bool {
     thread::in_section()
 }
 
-/// Waits for a grace period. Inside a section it returns at once.
+/// Waits for a grace period. Inside a section it returns immediately.
 ///
 /// When it returns, no thread is inside a probe or a marker that it entered before the call.
 pub fn synchronize() {
     if !thread::in_section() {
-        // A failure is ignored: `retire` then frees nothing.
+        // Ignore a failure: `retire` then frees nothing.
         let _ = thread::wait_for_grace_period();
     }
     retire(Vec::new());
@@ -128,7 +128,7 @@ mod around_fork {
     struct Held {
         _control: MutexGuard<'static, ()>,
         _deferred: MutexGuard<'static, Vec<Garbage>>,
-        /// The number of calls of `before`: handlers that were installed twice run twice.
+        /// Number of calls of `before`: handlers installed twice run twice.
         times: u32,
     }
 

@@ -1,12 +1,12 @@
 //! The account of a channel: fired = recorded + filtered + suppressed + lost, by reason.
 //!
-//! Each ring has a row of counters of its own, with one entry for each event of the channel; threads without a ring share one row. The rows
+//! Each ring has its own row of counters, with one entry for each event of the channel; threads without a ring share one row. The rows
 //! are in the memory of the rings, where other processes can read them. Each counter is incremented independently: none is derived from
 //! another.
 
 use crate::counter::LocalCounter;
 
-/// Why an event that fired and passed the filter was not recorded.
+/// The reason that an event was not recorded, although it fired and passed the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(usize)]
 #[non_exhaustive]
@@ -21,7 +21,7 @@ pub enum Loss {
     Nested,
     /// A field expression panicked.
     Panicked,
-    /// The process is a fork of the one that records.
+    /// The process is a fork of the recording process.
     NotAttached,
 }
 
@@ -43,7 +43,7 @@ impl Loss {
     }
 }
 
-/// One event's counters in one row, as documented in `docs/format-ring.md`. Those that every event increments come first.
+/// The counters of an event in one row, as documented in `docs/format-ring.md`. The counters that every event increments come first.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub(super) struct EventCounters {
@@ -64,13 +64,13 @@ impl EventCounters {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EventAccount {
-    /// How often it fired while the channel was subscribed.
+    /// Number of times it fired while the channel was subscribed.
     pub fired: u64,
-    /// How often it was committed to a ring.
+    /// Number of times it was committed to a ring.
     pub recorded: u64,
-    /// How often a filter rejected it.
+    /// Number of times a filter rejected it.
     pub filtered: u64,
-    /// How often a rate limit suppressed it.
+    /// Number of times a rate limit suppressed it.
     pub suppressed: u64,
     lost: [u64; Loss::ALL.len()],
 }
@@ -86,18 +86,18 @@ impl EventAccount {
         }
     }
 
-    /// How often it was lost, for this reason.
+    /// Number of times it was lost for this reason.
     pub const fn lost(&self, reason: Loss) -> u64 {
         self.lost[reason as usize]
     }
 
-    /// How often it was lost, whatever the reason.
+    /// Number of times it was lost for any reason.
     pub fn total_lost(&self) -> u64 {
         self.lost.iter().sum()
     }
 }
 
-/// The account of one stream, as its ring has counted it.
+/// The account of one stream, as counted by its ring.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StreamAccount {
@@ -105,17 +105,17 @@ pub struct StreamAccount {
     pub instance: u64,
     /// Records committed to it.
     pub recorded: u64,
-    /// Bytes of its packets, headers and the open one included.
+    /// Bytes of its packets, including headers and the open packet.
     pub bytes: u64,
     /// Events that could not be recorded in it.
     pub discarded: u64,
-    /// Records whose time was raised to that of the record before.
+    /// Records whose time was raised to the time of the previous record.
     pub clamped: u64,
-    /// Records with a text in which a NUL was replaced.
+    /// Records with a text that contained a NUL, which was replaced.
     pub altered: u64,
     /// Events that waited for a free packet, successfully or not.
     pub waited: u64,
-    /// For how long they waited, in ns.
+    /// Total time of these waits in ns.
     pub waited_ns: u64,
 }
 

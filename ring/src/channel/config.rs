@@ -1,4 +1,4 @@
-//! The configuration of a channel. `sizes` has what follows from it, and which values are valid.
+//! The configuration of a channel. `sizes` derives sizes from it, and checks the values.
 
 mod sizes;
 
@@ -9,27 +9,27 @@ use std::time::Duration;
 
 /// The size of the first rings of a channel that is [sized by need](Channel::sized_by_need), in bytes.
 const FULL_SIZE: usize = 1 << 20;
-/// The largest number of rings by default: as many threads can record.
+/// The default limit on rings: the number of threads that can record.
 const MAX_RINGS: usize = crate::thread::MAX_THREADS;
 
-/// The memory of the spare rings at rest, by default.
+/// The default memory of the spare rings at rest.
 const SPARE_BYTES: usize = 2 << 20;
-/// The number of spare rings when a channel is opened, by default, and their largest number at rest.
+/// The default number of spare rings when a channel is opened, and their maximum number at rest.
 const SPARES_AT_FIRST: usize = 16;
 
-/// The largest size of the overflow by default, and its largest number of rings.
+/// The default maximum size of the overflow, and its maximum number of rings.
 const OVERFLOW: usize = 32 << 20;
 const OVERFLOW_RINGS: usize = 32;
 
-/// What happens when a ring is full.
+/// The policy for a full ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Policy {
-    /// The newest event is lost, and counted. For traces that are drained while they are recorded.
+    /// The newest event is lost, and counted. For traces that are drained while recording.
     Discard,
-    /// The oldest packet is overwritten, and counted: a flight recorder. Drained when the session stops.
+    /// The oldest packet is overwritten, and counted: a flight recorder, drained when the session stops.
     Overwrite,
-    /// The event waits for the consumer, for a limited time; then it is lost, and counted. For programs that would rather be slow than
+    /// The event waits for the consumer, for a limited time; after that it is lost, and counted. For programs that prefer to be slow rather than
     /// lose events.
     Wait,
 }
@@ -63,28 +63,28 @@ pub struct Channel {
     pub(super) name: String,
     pub(super) policy: Policy,
     pub(super) ring_size: usize,
-    /// Whether the rings get smaller as the process has more of them.
+    /// True if rings get smaller as the process has more of them.
     pub(super) by_need: bool,
     pub(super) packets: usize,
-    /// The number of spare rings at rest; `None` for the default.
+    /// Number of spare rings at rest; `None` for the default.
     spares: Option<usize>,
-    /// The number of spare rings that are made when the channel is opened; `None` for the default.
+    /// Number of spare rings created when the channel is opened; `None` for the default.
     at_first: Option<usize>,
     pub(super) max_rings: usize,
-    /// The longest wait for a free packet, under [`Policy::Wait`].
+    /// The maximum wait for a free packet, under [`Policy::Wait`].
     pub(super) max_wait: Duration,
     /// The contexts that precede the fields in each record.
     pub(super) contexts: Contexts,
-    /// Whether a thread wakes a consumer that sleeps while the thread's ring gets full.
+    /// True if a thread wakes a sleeping consumer when the thread's ring fills up.
     pub(super) wakes: bool,
-    /// The largest size of the overflow in bytes.
+    /// Maximum size of the overflow in bytes.
     pub(super) overflow: usize,
-    /// Whether a thread wakes a consumer that sleeps while spare rings run out.
+    /// True if a thread wakes a sleeping consumer when spare rings run out.
     pub(super) wakes_for_rings: bool,
 }
 
 impl Default for Channel {
-    /// Discards the newest when full; rings [sized by need](Self::sized_by_need).
+    /// Discards the newest event when full; rings are [sized by need](Self::sized_by_need).
     fn default() -> Self {
         Self::discard(FULL_SIZE).sized_by_need()
     }
@@ -99,17 +99,17 @@ impl Channel {
     /// A channel that overwrites the oldest packet when a ring of `ring_size` bytes is full.
     pub fn overwrite(ring_size: usize) -> Self {
         let config = Self::new(Policy::Overwrite, ring_size);
-        // Rings of ended threads keep their history, so the number of rings bounds the memory.
+        // Rings of ended threads keep their history, so the number of rings determines the memory.
         config.max_rings(((128 << 20) / ring_size.max(1)).clamp(16, MAX_RINGS))
     }
 
     /// A channel in which an event that finds its ring of `ring_size` bytes full waits for the consumer, for up to `max_wait` (at most 10 s),
-    /// and is lost after that.
+    /// and is then lost.
     ///
-    /// This is the only policy under which a site may wait. An event does not wait, and is lost at once: without a registered consumer;
-    /// inside a probe, or in a signal handler that has interrupted an event; in a thread that blocks signals, which cannot be told from a
-    /// signal handler; and after a wait that timed out, until something has been drained. A caller that waits for such a thread (to stop a
-    /// session, or to unregister a probe) waits as long. The account has the number and the duration of waits.
+    /// This is the only policy under which a site may wait. An event does not wait, and is lost immediately: if no consumer is registered; inside a
+    /// probe, or in a signal handler that has interrupted an event; in a thread that blocks signals, because that cannot be distinguished from a
+    /// signal handler; and after a wait that timed out, until something has been drained. A caller that waits for such a thread (to stop a session,
+    /// or to unregister a probe) waits just as long. The account has the number and the duration of waits.
     ///
     /// ```
     /// # use tracepoint_ring as tracepoint;
@@ -151,61 +151,62 @@ impl Channel {
         self
     }
 
-    /// Sets the number of packets of a ring: 8 by default, at least 2. Fewer packets allow larger records; with more, the consumer starts
-    /// earlier, and less is overwritten at a time.
+    /// Sets the number of packets of a ring: 8 by default, at least 2. Fewer packets allow larger records. With more packets, the consumer starts
+    /// earlier, and less data is overwritten at a time.
     #[must_use]
     pub fn packets(mut self, packets: usize) -> Self {
         self.packets = packets;
         self
     }
 
-    /// Replaces the size of the rings by one that depends on how much memory the rings of the process have taken: 1 MiB for the first
-    /// rings, then in steps down to 64 KiB, so that a thousand threads fit into the memory that the [source](super::MemorySource) of the
-    /// rings allows. Unless the policy is [`Policy::Overwrite`], or there may be few rings, a thread begins in a small ring of 16 KiB, and goes on in one of
-    /// these when it has filled half of it, or has a record that does not fit into its packets of 1 KiB. Records that do not fit into the packets of the smaller rings (16 KiB) are lost there, counted as `too_large`. A size
-    /// that is given to [`discard`](Self::discard), [`overwrite`](Self::overwrite) or [`wait`](Self::wait) is kept otherwise.
+    /// Replaces the size of the rings by one that depends on the memory that the rings of the process have taken: 1 MiB for the first rings, then in
+    /// steps down to 64 KiB, so that a thousand threads fit into the memory that the rings' [source](super::MemorySource) allows. Unless the policy
+    /// is [`Policy::Overwrite`], or the limit on rings is low, a thread starts in a small ring of 16 KiB. It continues in one of the larger rings
+    /// when it has filled half of the small one, or has a record that does not fit into its packets of 1 KiB. Records that do not fit into the
+    /// packets of the smallest of the larger rings (16 KiB) are lost there, counted as `too_large`. Without this call, the size passed to
+    /// [`discard`](Self::discard), [`overwrite`](Self::overwrite) or [`wait`](Self::wait) applies.
     #[must_use]
     pub fn sized_by_need(mut self) -> Self {
         (self.ring_size, self.by_need, self.max_rings) = (FULL_SIZE, true, MAX_RINGS);
         self
     }
 
-    /// Whether the rings are [sized by need](Self::sized_by_need).
+    /// Returns whether the rings are [sized by need](Self::sized_by_need).
     pub const fn is_sized_by_need(&self) -> bool {
         self.by_need
     }
 
-    /// Sets the number of rings that are kept ready for new threads while none appear: by default as many as fit into 2 MiB, from 2 to 16.
-    /// When threads appear, the consumer makes more, for those that it has seen and for as many again; what stays unused for some seconds gives
-    /// its memory back. A thread that finds no ring loses its events until there is one, counted as `no_ring`.
+    /// Sets the number of rings that are kept ready for new threads while none start: by default as many as fit into 2 MiB, from 2 to 16. When
+    /// threads start, the consumer creates more rings, for the threads that it has seen and for as many again; the memory of rings that stay unused
+    /// for some seconds is freed. A thread that finds no ring loses its events until there is one, counted as `no_ring`.
     #[must_use]
     pub fn spares(mut self, spares: usize) -> Self {
         self.spares = Some(spares);
         self
     }
 
-    /// Sets the number of spare rings that are made when the channel is opened: by default the number of [`spares`](Self::spares) if that was
-    /// set, else 16, for the threads that a program starts next; at least one. Of those beyond the spares, opening makes as many as there is
-    /// memory for. If there are fewer, the consumer makes the others, two at each [`maintain`](super::OpenChannel::maintain), so opening does
-    /// not check that there is memory for them. For a program that is already running, the number of its threads is enough.
+    /// Sets the number of spare rings created when the channel is opened, for the threads that a program starts next: at least one. The default is
+    /// the number of [`spares`](Self::spares) if that was set, otherwise 16. Of the rings in excess of the spares, opening creates as many as there
+    /// is memory for. The consumer creates the missing ones, two at each [`maintain`](super::OpenChannel::maintain); opening does not check that
+    /// there is memory for them. For a program that is already running, the number of its threads is enough.
     #[must_use]
     pub fn at_first(mut self, rings: usize) -> Self {
         self.at_first = Some(rings);
         self
     }
 
-    /// Sets the largest number of rings: 8192 by default; under overwrite with rings of a given size, where the rings of ended threads keep
-    /// their history, as many as fit in 128 MiB, but at least 16. Of a channel that is [sized by need](Self::sized_by_need) it is also the largest
-    /// number of small rings, which do not count as others: a thread that goes on in a large one leaves its small one to the next. A ring takes `ring_size` bytes, 16 KiB for nested events, and 128 bytes for each event of the
-    /// channel.
+    /// Sets the maximum number of rings. The default is 8192; under overwrite with rings of a given size, where the rings of ended threads keep their
+    /// history, it is as many as fit in 128 MiB, but at least 16. For a channel that is [sized by need](Self::sized_by_need), it is also the maximum
+    /// number of small rings, which are counted separately: a thread that continues in a large ring leaves its small one to the next thread. A ring
+    /// takes `ring_size` bytes, 16 KiB for nested events, and 128 bytes for each event of the channel.
     #[must_use]
     pub fn max_rings(mut self, max_rings: usize) -> Self {
         self.max_rings = max_rings;
         self
     }
 
-    /// Adds a context, which precedes the fields in each record; none by default. Each costs its bytes, and any of them moves the channel's
-    /// events from the fast path to the full path: for figures see `docs/costs.md`.
+    /// Adds a context, which precedes the fields in each record; none by default. Each costs its bytes, and any context moves the channel's
+    /// events from the fast path to the full path. `docs/costs.md` has figures.
     ///
     /// ```
     /// # use tracepoint_ring as tracepoint;
@@ -220,33 +221,33 @@ impl Channel {
         self
     }
 
-    /// Sets the size of the overflow in bytes: that of 32 rings by default, but not more than 32 MiB, under [`Policy::Discard`], and 0 under the
-    /// others. A thread whose ring is full
-    /// goes on in a spare ring, while the full ones wait for the sinks, up to this size for the whole channel; beyond it events are lost as
-    /// `ring_full`. The memory is taken when it is needed, within what the [source](super::MemorySource) of the rings allows, and given
-    /// back when it has been unused for some seconds. Each ring is a stream of its own. Under [`Policy::Wait`] an event waits first.
+    /// Sets the maximum size of the overflow in bytes. The default under [`Policy::Discard`] is the size of 32 rings, but at most 32 MiB, and 0 under
+    /// the other policies. A thread whose ring is full continues in a spare ring, while the full ones wait for the sinks, up to this size for the
+    /// whole channel; beyond it events are lost as `ring_full`. The memory is allocated when needed, within the limits of the rings'
+    /// [source](super::MemorySource), and freed when it has been unused for some seconds. Each ring is a stream of its own. Under [`Policy::Wait`] an
+    /// event waits first.
     #[must_use]
     pub fn overflow(mut self, bytes: usize) -> Self {
         self.overflow = bytes;
         self
     }
 
-    /// How many bytes the [overflow](Self::overflow) has at most.
+    /// Maximum size of the [overflow](Self::overflow) in bytes.
     pub const fn overflow_limit(&self) -> usize {
         self.overflow
     }
 
-    /// No event wakes the consumer. By default a thread that closes a packet while half of its ring waits to be drained, and the consumer
-    /// sleeps, wakes it by one system call (`futex`); so does a thread that takes one of the last spare rings at its first event. It is the only
-    /// system call that an event makes, at most one for each packet. Without it a burst after a quiet time loses what does not fit into the
-    /// ring, and threads without a ring lose their events, until the consumer's next round, after 200 ms at most.
+    /// Disables the wake-up of the consumer by events. By default, a thread that closes a packet while half of its ring waits to be drained wakes a
+    /// sleeping consumer with a system call (`futex`); so does a thread that takes one of the last spare rings at its first event. It is the only
+    /// system call that an event makes, at most one per packet. Without it, a burst after a quiet time loses the events that do not fit into the
+    /// ring, and threads without a ring lose their events, until the consumer's next round, at most 200 ms later.
     #[must_use]
     pub fn no_wake(mut self) -> Self {
         (self.wakes, self.wakes_for_rings) = (false, false);
         self
     }
 
-    /// Sets the largest number of callers in a [call stack](Context::CallStack): 16 by default, from 1 to 64.
+    /// Sets the maximum number of callers in a [call stack](Context::CallStack): 16 by default, from 1 to 64.
     #[must_use]
     pub fn call_stack_depth(mut self, callers: usize) -> Self {
         self.contexts = self.contexts.with_depth(callers);
@@ -268,7 +269,7 @@ impl Channel {
         self.packets
     }
 
-    /// The number of [spare](Self::spares) rings that are kept ready.
+    /// The number of [spare](Self::spares) rings kept ready.
     pub fn spare_rings(&self) -> usize {
         self.spares.unwrap_or((SPARE_BYTES / self.ring_size.max(1)).clamp(2, SPARES_AT_FIRST))
     }
@@ -278,12 +279,12 @@ impl Channel {
         self.spares
     }
 
-    /// The number of spare rings that are made when the channel is opened, if it was set. See [`at_first`](Self::at_first).
+    /// The number of spare rings created when the channel is opened, if it was set. See [`at_first`](Self::at_first).
     pub const fn rings_at_first(&self) -> Option<usize> {
         self.at_first
     }
 
-    /// The largest number of rings. See [`max_rings`](Self::max_rings).
+    /// The maximum number of rings. See [`max_rings`](Self::max_rings).
     pub const fn ring_limit(&self) -> usize {
         self.max_rings
     }
@@ -293,22 +294,22 @@ impl Channel {
         Context::ALL.iter().copied().filter(|context| self.contexts.contains(*context))
     }
 
-    /// The largest number of callers in a call stack. See [`call_stack_depth`](Self::call_stack_depth).
+    /// The maximum number of callers in a call stack. See [`call_stack_depth`](Self::call_stack_depth).
     pub const fn callers(&self) -> usize {
         self.contexts.depth()
     }
 
-    /// Whether no event wakes a consumer that sleeps: see [`no_wake`](Self::no_wake).
+    /// Returns whether events never wake a sleeping consumer: see [`no_wake`](Self::no_wake).
     pub const fn never_wakes(&self) -> bool {
         !self.wakes_for_rings
     }
 
-    /// Whether events wake a consumer that sleeps: see [`no_wake`](Self::no_wake). Never under [`Policy::Overwrite`].
+    /// Returns whether events wake a sleeping consumer: see [`no_wake`](Self::no_wake). Never under [`Policy::Overwrite`].
     pub const fn wakes_consumer(&self) -> bool {
         self.wakes
     }
 
-    /// The longest wait for a free packet; `None` unless the policy is [`Policy::Wait`].
+    /// The maximum wait for a free packet; `None` unless the policy is [`Policy::Wait`].
     pub fn max_wait(&self) -> Option<Duration> {
         (self.policy == Policy::Wait).then_some(self.max_wait)
     }
@@ -318,7 +319,7 @@ impl Channel {
         &self.name
     }
 
-    /// What happens when a ring is full.
+    /// The policy for a full ring.
     pub const fn policy(&self) -> Policy {
         self.policy
     }

@@ -1,8 +1,8 @@
-//! The consumer's side of a channel: takes closed packets, keeps the pool filled, and has packets of idle threads closed. `finish` has its end.
+//! The consumer's side of a channel: takes closed packets, keeps the pool filled, and closes packets of idle threads. `finish` ends it.
 //!
 //! One thread at a time drains a channel: the lock on `taking` ensures that. It is held while packets are passed to the callback, so the
-//! callback must not drain the same channel. The lock on `closing`, under which open packets are closed and rings are supplied, is not: another
-//! thread may do that while a sink blocks.
+//! callback must not drain the same channel. The lock on `closing`, under which open packets are closed and rings are supplied, is not held then:
+//! another thread may do that while a sink blocks.
 
 use super::buffer::{Buffer, WAKE_AT};
 use super::config::Policy;
@@ -25,7 +25,7 @@ pub struct StreamId {
     pub instance: u64,
 }
 
-/// A closed packet, in CTF.
+/// A closed packet in CTF format.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
     /// The stream of the packet.
@@ -38,57 +38,57 @@ pub struct Packet<'a> {
     pub events_after: u64,
 }
 
-/// The part of the spare rings, in percent, that may be taken before more are made between two rings that are drained.
+/// Percentage of the spare rings taken, from which more are created between the draining of two rings.
 const MANY_TAKEN: u32 = 50;
 
 impl OpenChannel {
-    /// Keeps spare rings ready, recycling the rings of ended threads, and gives the memory of unused ones back. To be called regularly by the
-    /// consumer.
+    /// Keeps spare rings ready, recycles the rings of ended threads, and frees the memory of unused ones. The consumer must call this
+    /// regularly.
     ///
     /// # Errors
     ///
-    /// If there is no memory for another ring; the channel continues with those that it has.
+    /// If there is no memory for another ring; the channel continues with its existing rings.
     pub fn maintain(&self) -> io::Result<()> {
         if !self.ring_table.is_attached() {
             return Ok(());
         }
-        // Lists and probes that were replaced inside probes are freed by the next change outside one, or here.
+        // Lists and probes replaced inside probes are freed by the next change outside of one, or here.
         if update::has_deferred() {
             self.free_deferred();
         }
         self.supply()
     }
 
-    /// The part of [`maintain`](Self::maintain) that is urgent while the consumer is in a sink that may block: for another thread, which does
+    /// The part of [`maintain`](Self::maintain) that is urgent while the consumer is in a sink that may block. For another thread, which does
     /// not wait for the sink.
     ///
     /// # Errors
     ///
-    /// As [`maintain`](Self::maintain).
+    /// The same as for [`maintain`](Self::maintain).
     pub fn supply_spares(&self) -> io::Result<()> {
         if self.spares_taken() > 0 { self.supply() } else { Ok(()) }
     }
 
-    /// Registers a consumer, which drains the channel regularly until the guard is dropped: under [`Policy::Wait`] events wait only while there is
-    /// one.
+    /// Registers a consumer, which must drain the channel regularly until the guard is dropped. Under [`Policy::Wait`], events wait only while one is
+    /// registered.
     pub fn register_consumer(&self) -> ConsumerGuard {
         self.consumers.register()
     }
 
-    /// The word on which the consumer sleeps: events wake it, unless the channel is configured with [`no_wake`](super::Channel::no_wake).
-    /// Channels that were [opened beside](Self::open_beside) each other share it.
+    /// The consumer's sleep word. Events wake the consumer, unless the channel is configured with [`no_wake`](super::Channel::no_wake).
+    /// Channels [opened beside](Self::open_beside) one another share the word.
     pub fn wake_word(&self) -> Arc<WakeWord> {
         Arc::clone(&self.wake_word)
     }
 
-    /// The word on which a thread of this process sleeps that calls [`maintain`](Self::maintain) or [`supply_spares`](Self::supply_spares): a
-    /// thread that takes one of the last spare rings wakes it. Channels that were opened beside each other share it.
+    /// The sleep word of a thread of this process that calls [`maintain`](Self::maintain) or [`supply_spares`](Self::supply_spares). A
+    /// thread that takes one of the last spare rings wakes it. Channels opened beside one another share the word.
     pub fn supply_wake_word(&self) -> Arc<WakeWord> {
         Arc::clone(&self.supply_wake_word)
     }
 
-    /// How urgently the consumer is needed, in percent: the larger of the closed part of the fullest ring, and the part of the spare rings that
-    /// was taken since the last [`maintain`](Self::maintain). Rings under [`Policy::Overwrite`] do not count.
+    /// The urgency of the consumer's work in percent: the larger of the closed part of the fullest ring, and the part of the spare rings
+    /// taken since the last [`maintain`](Self::maintain). Rings under [`Policy::Overwrite`] do not count.
     ///
     /// Reads the counters of each ring.
     pub fn fullness(&self) -> u32 {
@@ -105,7 +105,7 @@ impl OpenChannel {
         whole.flat_map(|ring| ring.buffers()).map(Buffer::waiting_percent).max().unwrap_or(0)
     }
 
-    /// How many events were lost before they were in a ring, for any reason. Reads a counter of each ring.
+    /// Number of events lost before they were in a ring, for any reason. Reads a counter of each ring.
     pub fn discarded(&self) -> u64 {
         if !self.ring_table.is_attached() {
             return 0;
@@ -121,9 +121,9 @@ impl OpenChannel {
     pub fn drain(&self, mut take: impl FnMut(Packet<'_>)) {
         if self.config.policy != Policy::Overwrite && self.ring_table.is_attached() {
             self.drain_closed(&mut take, |ring| {
-                // A thread whose ring is full may be waiting for this one, or for one that is yet to be made.
+                // A thread whose ring is full may be waiting for this one, or for one that has not been created yet.
                 if ring.has_ended() || self.spares_taken() >= MANY_TAKEN {
-                    // The next `maintain` has the same error.
+                    // The next `maintain` reports the same error.
                     let _ = self.supply();
                 }
             });
@@ -134,14 +134,15 @@ impl OpenChannel {
     /// reaches the sinks at the next [`drain`](Self::drain). A thread that is writing at the moment closes its packet itself at its next
     /// event; otherwise the next call does. Returns whether all these packets are closed now.
     ///
-    /// If there is such a packet it costs one `membarrier`, or a grace period on kernels without it. Does nothing if the kernel no longer
-    /// provides it, nor in a forked child.
+    /// If there is such a packet, this costs one `membarrier`, or a grace period on kernels without it. Does nothing if the kernel no longer
+    /// provides it, or in a forked child.
     pub fn flush(&self, before: u64) -> bool {
         self.flush_rings(before, |_| true)
     }
 
-    /// As [`flush`](Self::flush), but leaves packets open in rings of which half waits for the consumer: closing another one would bring no
-    /// event to the sinks earlier, and an almost empty packet takes as much of the ring as a full one. Returns `false` if one was left.
+    /// The same as [`flush`](Self::flush), but leaves packets open in rings with at least half of their packets waiting for the consumer: closing
+    /// another one would bring no event to the sinks earlier, and an almost empty packet takes as much space as a full one. Returns `false` if a
+    /// packet was left open.
     pub fn flush_drained(&self, before: u64) -> bool {
         self.flush_rings(before, |buffer| buffer.waiting_percent() < WAKE_AT)
     }
@@ -159,12 +160,12 @@ impl OpenChannel {
         }
         // F2: pairs with the fence in `FlushHandshake::enter` (F1).
         let is_fenced = requested.is_empty() || self.fence_owners();
-        // Each of them, also behind one that is being written.
+        // Try each of them, even after one that is being written.
         is_fenced && requested.into_iter().filter(|buffer| !buffer.try_flush()).count() == 0 && left.is_empty()
     }
 
-    /// Frees what was replaced inside probes, which takes a grace period. Under the wait policy, owners wait for the consumer inside a section,
-    /// so the consumer must not wait for them: another thread does it. If that cannot be started, a later round frees it.
+    /// Frees versions replaced inside probes, which takes a grace period. Under the wait policy, owners wait for the consumer inside a section,
+    /// so the consumer must not wait for them: another thread does it. If that thread cannot be started, a later round frees them.
     fn free_deferred(&self) {
         let free = || update::retire(Vec::new());
         if self.config.policy != Policy::Wait {
@@ -178,7 +179,7 @@ impl OpenChannel {
         drop(freeing);
     }
 
-    /// F2. If that takes a grace period, owners do not wait for this consumer meanwhile, since they are inside a section.
+    /// F2. If this takes a grace period, owners do not wait for this consumer meanwhile, because they are inside a section.
     fn fence_owners(&self) -> bool {
         if crate::membarrier::is_asymmetric() {
             thread::fence_owners()
@@ -187,7 +188,7 @@ impl OpenChannel {
         }
     }
 
-    /// Calls `then` after each ring of which packets were taken.
+    /// Calls `then` after each ring with packets taken.
     pub(super) fn drain_closed(&self, take: &mut dyn FnMut(Packet<'_>), then: impl Fn(&Ring)) {
         let _taking = self.taking.lock().unwrap_or_else(PoisonError::into_inner);
         for ring in self.all_rings().iter().filter(|ring| ring.is_whole()) {
@@ -209,7 +210,7 @@ impl OpenChannel {
         self.rings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Takes the packets that are closed by now; their number.
+    /// Takes the packets that are closed by now, and returns their number.
     fn drain_buffer(&self, buffer: &Buffer, take: &mut dyn FnMut(Packet<'_>)) -> u64 {
         let stream = StreamId { class: self.class, instance: buffer.instance() };
         let closed = buffer.closed_packets();
@@ -227,7 +228,7 @@ impl OpenChannel {
     }
 
     /// The bytes of a closed packet, with its checksum, and the numbers of records in the stream before and after it; `None` if it is not a
-    /// packet, because the memory has just been lost. The lock on `taking` is held.
+    /// packet, because the memory has just been lost. The caller holds the lock on `taking`.
     fn leaving_packet<'b>(&self, buffer: &'b Buffer, number: u64) -> Option<(&'b [u8], u64, u64)> {
         // SAFETY: the packet is closed and not released, and the lock on `taking`, which the caller holds for as long as it uses the bytes,
         // excludes other consumers of this process. Under overwrite this runs only from `finish`, when the owners are outside any event.
@@ -244,8 +245,8 @@ impl OpenChannel {
         Some(packet())
     }
 
-    /// Gives each packet that leaves its ring from now on a checksum, which `of` makes of its bytes, those at [`CHECKSUM`] taken as zero. The
-    /// first call decides. Packets that a consumer in another process takes do not pass here.
+    /// Adds a checksum to each packet that leaves its ring from now on; `of` computes it from the bytes of the packet, with the bytes at [`CHECKSUM`]
+    /// taken as zero. The first call is effective. Packets taken by a consumer in another process are not affected.
     pub fn checksum_with(&self, of: fn(&[u8]) -> u32) {
         self.checksum.get_or_init(|| of);
     }

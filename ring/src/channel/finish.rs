@@ -1,4 +1,4 @@
-//! The end of a channel's recording: no thread writes any more, every packet is closed, and the streams end with their final counts.
+//! The end of a channel's recording: threads no longer write, every packet is closed, and the streams end with their final counts.
 
 use super::consumer::{Packet, StreamId};
 use super::open::{OpenChannel, RINGLESS_INSTANCE};
@@ -11,13 +11,13 @@ use std::fmt;
 use std::sync::{Arc, PoisonError};
 
 impl OpenChannel {
-    /// Ends the recording: waits for a grace period, drains everything, including the open packets, then passes the last packet of every used
+    /// Ends the recording: waits for a grace period, drains all packets, including the open ones, then passes the last packet of every used
     /// stream, an empty one with the final counts. The channel refuses subscriptions afterwards.
     ///
     /// # Errors
     ///
-    /// If there are subscriptions, or if there can be no grace period; nothing is drained then. If memory of a ring
-    /// was lost (see [`RingMemory::is_whole`](super::RingMemory::is_whole)); all others are drained.
+    /// If there are subscriptions, or a grace period is impossible; nothing is drained then. If memory of a ring
+    /// was lost (see [`RingMemory::is_whole`](super::RingMemory::is_whole)); all other rings are drained.
     pub fn finish(&self, mut take: impl FnMut(Packet<'_>)) -> Result<(), FinishError> {
         let rings = self.close_rings()?;
         let end = clock::now();
@@ -43,7 +43,7 @@ impl OpenChannel {
     ///
     /// # Errors
     ///
-    /// As [`finish`](Self::finish).
+    /// The same as for [`finish`](Self::finish).
     pub fn seal(&self) -> Result<(), FinishError> {
         let rings = self.close_rings()?;
         self.check_whole(&rings)
@@ -88,7 +88,7 @@ pub enum FinishError {
     Subscribed,
     /// Called inside a probe, where waiting for a grace period would deadlock.
     InsideProbe,
-    /// This process is a fork of the one that opened the channel, whose rings are not mapped here.
+    /// This process is a fork of the one that opened the channel, and does not map the channel's rings.
     Forked,
     /// The kernel now refuses the fence that a grace period needs: threads may be writing.
     NoGracePeriod,

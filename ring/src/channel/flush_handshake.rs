@@ -1,8 +1,8 @@
-//! The handshake over a buffer's open packet: it belongs to its owner or, while the owner is not writing, to the flusher.
+//! The handshake for a buffer's open packet: the packet belongs to its owner or, while the owner is not writing, to the flusher.
 //!
-//! An idle thread keeps its packet open for as long as it is idle, so another thread (the flusher) has to close it, without a lock at the
+//! A thread keeps its packet open as long as it is idle, so another thread (the flusher) has to close the packet, without a lock at the
 //! site and without a locked instruction in the common case. The owner sets `writing` from reserve to commit. `limit` is the end of the
-//! bytes that it may write: a limit of 0 sends it to the slow path, where it looks at the `state`.
+//! bytes that it may write: a limit of 0 sends it to the slow path, where it checks the `state`.
 //!
 //! ```text
 //!            request (flusher): limit = 0              try_close, owner not writing (flusher)
@@ -14,21 +14,21 @@
 //!
 //! In FLUSHING, for the few stores that close a packet, the owner does not wait: [`may_switch`](FlushHandshake::may_switch) refuses, and the
 //! event goes to the nested buffer, like one of a signal handler. The flusher holds one buffer at a time, and the nested one last: an event
-//! that is refused by both in turn, and is not a handler's, finds the main buffer free again.
+//! that both refuse in turn, and that is not a handler's, finds the main buffer free again.
 //!
 //! Letters as in `docs/ordering.md`.
 //!
 //! * **F1/F2**: the owner stores `writing`, then a fence, then loads `limit`; the flusher stores `limit`, then a fence, then loads
 //!   `writing`. At least one of the two sees the other's store: either the flusher finds the owner writing and leaves the packet to it, or
-//!   the owner finds 0 and does not touch the packet before it has looked at the state. The owner's fence is for the compiler only; the
-//!   flusher's is `membarrier`. Where the kernel does not have that, the flusher waits for a grace period instead: a thread that fires
+//!   the owner finds 0 and does not touch the packet before it has checked the state. The owner's fence is for the compiler only; the
+//!   flusher's is `membarrier`. If the kernel lacks it, the flusher waits for a grace period instead: a thread that fires
 //!   after it has run the full fence of its section, and loads the 0.
 //! * **F3**: `leave` stores `writing` with Release, `try_close` loads it with Acquire: the flusher sees all that the owner wrote.
 //! * **F4**: the flusher stores IDLE with Release, `may_switch` loads with Acquire: the owner sees that the packet is closed. The same pair
-//!   in the other direction when the owner takes REQUESTED back: the flusher then does nothing.
+//!   works in the other direction when the owner takes REQUESTED back: the flusher then does nothing.
 //! * **F5**: the owner that has opened a packet, and the flusher that requests it, both *swap* the limit, with Release and Acquire, so that
 //!   one of them reads the other's value. If the owner reads the flusher's 0, it also sees REQUESTED, and stores 0 again. If the flusher
-//!   reads the owner's limit, its 0 stands.
+//!   reads the owner's limit, its 0 remains.
 
 use crate::primitive::{AtomicUsize, Ordering, owner_fence};
 
@@ -46,20 +46,20 @@ pub(crate) struct FlushHandshake {
 }
 
 impl FlushHandshake {
-    /// No packet is open: the first reserve takes the slow path.
+    /// Creates the state without an open packet: the first reserve takes the slow path.
     pub(crate) fn new() -> Self {
         Self { writing: AtomicUsize::new(0), limit: AtomicUsize::new(0), state: AtomicUsize::new(IDLE) }
     }
 
     // -- the owner, and signal handlers on its thread -------------------------------------------------------------------
 
-    /// Whether the caller is a signal handler that has interrupted a write. An event that is not nested in another one need not ask.
+    /// Returns whether the caller is a signal handler that has interrupted a write. An event that is not nested in another one need not check.
     #[inline(always)]
     pub(crate) fn is_writing(&self) -> bool {
         self.writing.load(Ordering::Relaxed) != 0
     }
 
-    /// Called before a reserve, unless [`is_writing`](Self::is_writing).
+    /// Must be called before a reserve, unless [`is_writing`](Self::is_writing).
     #[inline(always)]
     pub(crate) fn enter(&self) {
         debug_assert!(!self.is_writing(), "a write is not interrupted by another one");
@@ -68,20 +68,20 @@ impl FlushHandshake {
         owner_fence();
     }
 
-    /// Called after the commit.
+    /// Must be called after the commit.
     #[inline(always)]
     pub(crate) fn leave(&self) {
         // F3: pairs with the Acquire load of `writing` in `try_close`.
         self.writing.store(0, Ordering::Release);
     }
 
-    /// The end of the bytes of the open packet that may be written; 0 if [`may_switch`](Self::may_switch) has to be called first.
+    /// The end of the writable bytes of the open packet; 0 if [`may_switch`](Self::may_switch) must be called first.
     #[inline(always)]
     pub(crate) fn limit(&self) -> usize {
         self.limit.load(Ordering::Relaxed)
     }
 
-    /// What the owner may do with the open packet. Called in the slow path, between `enter` and `leave`.
+    /// Determines what the owner may do with the open packet. Called in the slow path, between `enter` and `leave`.
     pub(crate) fn may_switch(&self) -> Switch {
         // F4: pairs with the Release store of IDLE in `try_close`.
         match self.state.load(Ordering::Acquire) {
@@ -95,12 +95,12 @@ impl FlushHandshake {
         }
     }
 
-    /// No packet is open any more.
+    /// Records that no packet is open.
     pub(crate) fn clear_limit(&self) {
         self.limit.store(0, Ordering::Relaxed);
     }
 
-    /// A packet is open, and may be written up to `limit`.
+    /// Records that a packet is open, and may be written up to `limit`.
     pub(crate) fn set_limit(&self, limit: usize) {
         // F5: pairs with the swap in `request`.
         self.limit.swap(limit, Ordering::AcqRel);
@@ -113,14 +113,14 @@ impl FlushHandshake {
 
     /// Requests that the open packet be closed. `thread::fence_owners` (F2) must follow, once for any number of buffers, then `try_close`.
     pub(crate) fn request(&self) {
-        // An earlier request may still stand.
+        // An earlier request may still be pending.
         let _ = self.state.compare_exchange(IDLE, REQUESTED, Ordering::Relaxed, Ordering::Relaxed);
         // F5: pairs with the swap in `set_limit`.
         self.limit.swap(0, Ordering::AcqRel);
     }
 
-    /// Calls `close` if the owner is not writing and has not closed the packet itself. `false` if the owner is writing: the request stands,
-    /// and the owner closes the packet at its next reserve.
+    /// Calls `close` if the owner is not writing and has not closed the packet itself. Returns `false` if the owner is writing: the request stays
+    /// pending, and the owner closes the packet at its next reserve.
     pub(crate) fn try_close(&self, close: impl FnOnce()) -> bool {
         if self.state.load(Ordering::Acquire) == IDLE {
             return true;
@@ -137,7 +137,7 @@ impl FlushHandshake {
         true
     }
 
-    /// Withdraws any request. No thread is writing, and none will.
+    /// Withdraws any request. The owner is not writing, and will not write.
     #[cfg(not(loom))]
     pub(crate) fn reset(&self) {
         self.limit.store(0, Ordering::Relaxed);
@@ -146,7 +146,7 @@ impl FlushHandshake {
         self.writing.store(0, Ordering::Relaxed);
     }
 
-    /// Runs `handler` as a signal handler that has interrupted a write would run.
+    /// Runs `handler` like a signal handler that has interrupted a write.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn interrupted(&self, handler: impl FnOnce()) {
         self.writing.store(1, Ordering::Relaxed);
@@ -155,13 +155,13 @@ impl FlushHandshake {
     }
 }
 
-/// What the owner may do with the open packet.
+/// The owner's permission for the open packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Switch {
     /// Use it: there is no request.
     Free,
     /// Close it: there was a request, which the owner has taken over.
     Close,
-    /// Nothing: the flusher is closing it.
+    /// Leave it alone: the flusher is closing it.
     Busy,
 }

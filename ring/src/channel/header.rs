@@ -1,4 +1,4 @@
-//! The header of a ring's memory: what another process needs to read the ring. Documented in `docs/format-ring.md`.
+//! The header of a ring's memory: the data that another process needs to read the ring. Documented in `docs/format-ring.md`.
 
 pub mod offsets;
 
@@ -18,12 +18,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// The first eight bytes of a ring file.
 const MAGIC: u64 = u64::from_le_bytes(*b"tp-ring\n");
 const VERSION: u32 = 1;
-/// The size of the header and the identity after it.
+/// The size of the header and the identity that follows it.
 pub(super) const HEADER_PAGE: usize = RING_IDENTITY.end;
 /// The alignment of the parts.
 const PAGE: usize = 4096;
 
-/// The counters of one stream, kept by the ring's owner.
+/// The counters of one stream, updated by the ring's owner.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct StreamCounters {
@@ -34,7 +34,7 @@ pub(super) struct StreamCounters {
     pub(super) discarded: LocalCounter,
     pub(super) clamped: LocalCounter,
     pub(super) altered: LocalCounter,
-    /// Events that waited for room, and for how long, in ns.
+    /// Number of events that waited for room, and the total wait in ns.
     pub(super) waited: LocalCounter,
     pub(super) waited_ns: LocalCounter,
 }
@@ -68,7 +68,7 @@ pub(super) struct Header {
     main: StreamLayout,
     nested: StreamLayout,
     clock_error: AtomicU64,
-    /// In the memory of threads without a ring: how many rings the channel has made.
+    /// In the memory of threads without a ring: the number of rings that the channel has created.
     rings: AtomicU64,
     _to_owner: [u64; 12],
     pub(super) state: Ownership,
@@ -105,7 +105,7 @@ pub(super) struct Layout {
     pub(super) size: usize,
 }
 
-/// The number of packets of the nested buffer, and the size of each.
+/// Number of packets of the nested buffer, and the size of each.
 const NESTED_PACKETS: usize = 4;
 const NESTED_PACKET_SIZE: usize = 4096;
 const SMALLEST_NESTED_PACKET: usize = 1024;
@@ -114,12 +114,12 @@ impl Layout {
     /// The layout of a ring of `ring_size` bytes of this channel, with `events` event ids.
     pub(super) fn of_ring(config: &Channel, ring_size: usize, events: usize) -> Self {
         let [packet_size, packets] = config.packets_of(ring_size);
-        // In proportion, where the ring is smaller than the first ones.
+        // Proportionally smaller, if the ring is smaller than the first ones.
         let nested = (NESTED_PACKET_SIZE / (config.ring_size / ring_size)).max(SMALLEST_NESTED_PACKET);
         Self::new(events, [packet_size, packets], [packet_size.min(nested), NESTED_PACKETS])
     }
 
-    /// The layout of a small ring of this channel, if it has such.
+    /// The layout of a small ring of this channel, if it has small rings.
     pub(super) fn of_small_ring(config: &Channel, events: usize) -> Option<Self> {
         let packets = config.small_packets()?;
         Some(Self::new(events, packets, [SMALLEST_NESTED_PACKET, NESTED_PACKETS]))
@@ -144,7 +144,7 @@ impl Layout {
     }
 }
 
-/// The contents of a header besides the layout.
+/// The contents of a header, except the layout.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Owner {
     pub(super) stream: StreamKey,
@@ -152,7 +152,7 @@ pub(super) struct Owner {
     pub(super) start: u64,
 }
 
-/// A ring's memory with its header written.
+/// A ring's memory with a written header.
 pub(super) struct Mapped {
     memory: Box<dyn RingMemory>,
     layout: Layout,
@@ -202,17 +202,17 @@ impl Mapped {
         Ok(mapped)
     }
 
-    /// Whether all of the memory is still there.
+    /// Returns whether all of the memory is still intact.
     pub(super) fn is_whole(&self) -> bool {
         self.memory.is_whole()
     }
 
-    /// The bytes of the packets of both streams: all that is behind the account.
+    /// The bytes of the packets of both streams: everything after the account.
     fn packets(&self) -> Range<usize> {
         self.layout.main..self.layout.size
     }
 
-    /// Gives the memory of the packets back; header and account stay.
+    /// Returns the memory of the packets to the system; header and account stay.
     pub(super) fn give_back_packets(&self) -> io::Result<()> {
         self.memory.give_back(self.packets())
     }
@@ -222,7 +222,7 @@ impl Mapped {
         self.memory.take_back(self.packets())
     }
 
-    /// Publishes how many rings the channel has made, in the memory of threads without a ring.
+    /// Publishes the number of rings that the channel has created, in the memory of threads without a ring.
     pub(super) fn count_rings(&self, made: usize) {
         // H2: Release: the header of the last ring is stored before the number. Its partner is the read of another process, which reads the
         // number before it looks for the rings.

@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 /// # Safety
 ///
 /// For as long as the value lives, the `len` bytes at `base` are readable and writable, and aligned to 4096 bytes. Only the ring writes to
-/// them; other processes may read what is committed. They are zero at first, except for those of [`RING_IDENTITY`], which the source of the
+/// them; other processes may read committed data. They are zero at first, except for those of [`RING_IDENTITY`], which the source of the
 /// memory writes. They should be resident: a page fault in a site is a stall that this crate promises not to cause. Memory for a
 /// [wake word](MemorySource::wake_memory) may have any content, and other processes write its first word, as an atomic.
 pub unsafe trait RingMemory: Send + Sync {
@@ -18,18 +18,18 @@ pub unsafe trait RingMemory: Send + Sync {
     fn base(&self) -> NonNull<u8>;
     /// The size in bytes.
     fn len(&self) -> usize;
-    /// Whether the bytes are still those that were stored. If they were lost, as when a mapped file was truncated, the implementation may put
-    /// others in their place, zero at first, provided that this returns `false` from then on: the ring is then abandoned, and its contents
-    /// are lost.
+    /// Returns whether the bytes are still those that were stored. If they were lost, for example because a mapped file was truncated, the
+    /// implementation may replace them, by zeros at first, provided that this returns `false` from then on: the ring is then abandoned, and its
+    /// contents are lost.
     fn is_whole(&self) -> bool {
         true
     }
-    /// Gives the memory of these bytes back to the system, at multiples of 4096; they are zero, and not resident, from then on. Nothing
-    /// accesses them until [`take_back`](Self::take_back) has succeeded.
+    /// Returns the memory of these bytes to the system, at multiples of 4096; they are zero, and not resident, from then on. They are not
+    /// accessed until [`take_back`](Self::take_back) has succeeded.
     ///
     /// # Errors
     ///
-    /// If that is not possible: the memory stays as it is.
+    /// If that is not possible: the memory stays unchanged.
     fn give_back(&self, _bytes: Range<usize>) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
@@ -41,13 +41,13 @@ pub unsafe trait RingMemory: Send + Sync {
     fn take_back(&self, _bytes: Range<usize>) -> io::Result<()> {
         Ok(())
     }
-    /// Whether the size is 0.
+    /// Returns whether the size is 0.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// The bytes of a ring's memory that identify the process and session (`docs/format-ring.md`): written by the [`MemorySource`], never by the
+/// The bytes of a ring's memory that identify the process and session (`docs/format-ring.md`). Written by the [`MemorySource`], never by the
 /// ring.
 pub const RING_IDENTITY: Range<usize> = 1024..4096;
 
@@ -74,12 +74,12 @@ impl<'a> RingRequest<'a> {
 
 /// The source of the memory of a channel's rings. Called when the channel is opened and by its consumer, never by a site.
 pub trait MemorySource: Send + Sync {
-    /// How many bytes another ring may have, of these `sizes`, which are in descending order: the largest one unless memory is scarce.
+    /// Selects the size in bytes of another ring from `sizes`, which are in descending order: the largest one unless memory is scarce.
     fn choose_size(&self, sizes: &[usize]) -> usize {
         sizes[0]
     }
 
-    /// How many threads the process has, if that is known: for those that start, rings are made before they fire.
+    /// The number of threads of the process, if known: rings for new threads are created before they fire.
     fn thread_count(&self) -> Option<usize> {
         None
     }
@@ -88,22 +88,22 @@ pub trait MemorySource: Send + Sync {
     ///
     /// # Errors
     ///
-    /// If there is no memory; the channel then continues with the rings that it has.
+    /// If there is no memory; the channel then continues with its existing rings.
     fn ring_memory(&self, request: RingRequest<'_>) -> io::Result<Box<dyn RingMemory>>;
 
-    /// How many bytes the [overflow](super::Channel::overflow) of the channel may take, of the `configured` ones.
+    /// Maximum number of bytes, at most `configured`, that the [overflow](super::Channel::overflow) of the channel may take.
     fn overflow_limit(&self, configured: usize) -> usize {
         configured
     }
 
-    /// The memory of the word on which a consumer in another process sleeps (see [`WakeWord`](super::WakeWord)), 4 bytes at least; `None` if
+    /// The memory of the sleep word of a consumer in another process (see [`WakeWord`](super::WakeWord)), at least 4 bytes; `None` if
     /// this process drains the rings itself.
     fn wake_memory(&self) -> Option<Box<dyn RingMemory>> {
         None
     }
 }
 
-/// Memory of the process itself, made resident when it is allocated. Its contents are lost when the process ends.
+/// Private memory of the process, made resident when it is allocated. Its contents are lost when the process ends.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AnonymousMemory;
 

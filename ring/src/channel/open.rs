@@ -1,4 +1,4 @@
-//! An open channel: how it is opened and closed. `events` has its events and their account.
+//! An open channel: opening and closing. `events` handles its events and their account.
 
 mod events;
 
@@ -27,12 +27,12 @@ pub use events::{EventId, FilterOutcome, TooManyEvents};
 
 /// An open channel.
 pub struct OpenChannel {
-    /// From 1 on, unique in the process, except that channels that were opened beside each other share one.
+    /// From 1 on, unique in the process, except that channels opened beside each other share one.
     pub(super) number: u64,
     pub(super) config: Channel,
     pub(super) uuid: [u8; 16],
     pub(super) class: u32,
-    /// Keeps the process from changing its clock while the channel is open.
+    /// Prevents the process from changing its clock while the channel is open.
     clock: clock::ClockHold,
     pub(super) start: u64,
     /// The id of the process that opened the channel.
@@ -40,35 +40,35 @@ pub struct OpenChannel {
     max_events: usize,
     events: AtomicU32,
     pub(super) ring_table: RingTable,
-    /// The spare rings of the channel's size, and the small ones in which threads begin. Of a channel without small rings the latter have no room.
+    /// The spare rings of the channel's size, and the small ones in which threads start. Without small rings, the latter have no capacity.
     pub(super) large_rings: Spares,
     pub(super) small_rings: Spares,
-    /// How many threads have gone on in a large ring after a small one. Relaxed: it is read for an estimate.
+    /// Number of threads that have moved from a small ring to a large one. Relaxed: it is read for an estimate.
     pub(super) grown: AtomicUsize,
-    /// All rings, in the order of their creation. A ring lives as long as the channel.
+    /// All rings, in the order of creation. A ring lives as long as the channel.
     pub(super) rings: Mutex<Vec<Arc<Ring>>>,
     pub(super) source: Box<dyn MemorySource>,
     pub(super) supply: Supply,
     /// The registered consumers.
     pub(super) consumers: Arc<ConsumerPresence>,
-    /// The word on which the consumer sleeps.
+    /// The consumer's sleep word.
     pub(super) wake_word: Arc<WakeWord>,
-    /// The same for the thread of this process that supplies rings.
+    /// The sleep word of the thread of this process that supplies rings.
     pub(super) supply_wake_word: Arc<WakeWord>,
     pub(super) overflow: Overflow,
-    /// Held while open packets are closed by a consumer.
+    /// Held while a consumer closes open packets.
     pub(super) closing: Mutex<()>,
     /// Held while packets are taken.
     pub(super) taking: Mutex<()>,
-    /// Makes the checksums of packets that leave their rings.
+    /// Computes the checksums of packets that leave their rings.
     pub(super) checksum: OnceLock<fn(&[u8]) -> u32>,
     /// The number of subscriptions that record here. Changed under the update lock.
     subscriptions: AtomicU32,
-    /// No new subscriptions are allowed. Changed under the update lock.
+    /// Set once new subscriptions are refused. Changed under the update lock.
     finished: AtomicBool,
     /// The counters of threads without a ring, and the losses of their stream.
     pub(super) ringless: ManuallyDrop<Mapped>,
-    /// The counters of a forked child, where nothing else of the channel exists.
+    /// The counters of a forked child, which has nothing else of the channel.
     pub(super) forked: Box<[EventCounters]>,
 }
 
@@ -85,7 +85,7 @@ static OPEN: RcuPointer<Vec<Arc<OpenChannel>>> = RcuPointer::null();
 /// babeltrace2 takes for "none".
 pub const RINGLESS_INSTANCE: u64 = u32::MAX as u64;
 
-/// The largest number of open channels in a process: each has a table of all threads, and each thread that ends visits all channels.
+/// Maximum number of open channels in a process: each has a table of all threads, and each thread that ends visits all channels.
 pub const MAX_OPEN: usize = 32;
 
 /// The number of 16-bit event ids.
@@ -96,13 +96,13 @@ fn no_room() -> ConfigError {
 }
 
 impl OpenChannel {
-    /// Opens a channel: stream class `class` of the trace `uuid`, for up to `max_events` events (at most 65,536). Makes the spare rings, or
-    /// [the first of them](Channel::at_first), from memory that `source` allocates.
+    /// Opens a channel: stream class `class` of the trace `uuid`, for up to `max_events` events (at most 65,536). Creates the spare rings, or
+    /// [the first of them](Channel::at_first), in memory that `source` allocates.
     ///
     /// # Errors
     ///
-    /// If the sizes or the name are invalid, if there is no memory for the spare rings, or if 32 channels are open;
-    /// [closing](Self::close) one makes room at once.
+    /// If the sizes or the name are invalid, there is no memory for the spare rings, or 32 channels are open;
+    /// [closing](Self::close) one makes room immediately.
     pub fn open(
         config: Channel,
         uuid: [u8; 16],
@@ -117,12 +117,12 @@ impl OpenChannel {
         Self::open_as((number, wake_words), config, uuid, class, max_events, source)
     }
 
-    /// Opens another channel of the same trace: stream class `class`, for as many events. A thread that is
+    /// Opens another channel of the same trace: stream class `class`, for the same number of events. A thread that is
     /// [restricted](Self::restrict_this_thread) to one of them is restricted to both, and both wake the same consumer.
     ///
     /// # Errors
     ///
-    /// As [`OpenChannel::open`].
+    /// The same as for [`OpenChannel::open`].
     pub fn open_beside(
         &self,
         config: Channel,
@@ -148,7 +148,7 @@ impl OpenChannel {
         source: Box<dyn MemorySource>,
     ) -> Result<Arc<Self>, ConfigError> {
         config.check()?;
-        // Before any memory is taken; others may open channels meanwhile.
+        // Check before any memory is allocated; others may open channels meanwhile.
         if Self::room() == 0 {
             return Err(no_room());
         }
@@ -210,7 +210,7 @@ impl OpenChannel {
         Err(no_room())
     }
 
-    /// How many more channels can be opened in this process.
+    /// Number of further channels that can be opened in this process.
     pub fn room() -> usize {
         let mut room = 0;
         Self::publish(|open| {
@@ -220,7 +220,7 @@ impl OpenChannel {
         room
     }
 
-    /// Removes the channel from the list of open ones. Its subscriptions have ended.
+    /// Removes the channel from the list of open ones. Its subscriptions must have ended.
     pub fn close(&self) {
         Self::publish(|open| {
             open.retain(|other| !std::ptr::eq(Arc::as_ptr(other), self));
@@ -229,7 +229,7 @@ impl OpenChannel {
         self.clock.end();
     }
 
-    /// Whether this is the process that opened the channel.
+    /// Returns whether this is the process that opened the channel.
     pub fn is_attached(&self) -> bool {
         self.ring_table.is_attached()
     }
@@ -242,7 +242,7 @@ impl OpenChannel {
         });
     }
 
-    /// Changes the list of open channels. `false` if `change` returns that it has changed nothing.
+    /// Changes the list of open channels. Returns `false` if `change` returns that it has changed nothing.
     fn publish(change: impl FnOnce(&mut Vec<Arc<Self>>) -> bool) -> bool {
         let locked = update::lock();
         fork::register(&FORK_HOOKS);
@@ -258,10 +258,10 @@ impl OpenChannel {
         true
     }
 
-    /// Restricts the calling thread's events, until it ends, to this channel and those that were [opened beside](Self::open_beside) it: other
+    /// Restricts the calling thread's events, until it ends, to this channel and the channels [opened beside](Self::open_beside) it: other
     /// channels neither record nor count them. For threads that replay state into one recording. Probes and aggregates still see the events.
     ///
-    /// `false`, with nothing changed, inside a probe, and if the thread has no slot ([`crate::thread::unserved_events`]).
+    /// Returns `false`, with nothing changed, inside a probe, and if the thread has no slot ([`crate::thread::unserved_events`]).
     pub fn restrict_this_thread(&self) -> bool {
         thread::restrict_current_to(self.number)
     }
@@ -281,7 +281,7 @@ impl OpenChannel {
         self.class
     }
 
-    /// When the channel was opened, in ns (see [`crate::clock`]).
+    /// The time at which the channel was opened, in ns (see [`crate::clock`]).
     pub const fn start(&self) -> u64 {
         self.start
     }
@@ -304,7 +304,7 @@ impl OpenChannel {
         self.ringless.header().main_counters.discarded.get()
     }
 
-    /// Whether all memory of the counters of threads without a ring is still there.
+    /// Returns whether all memory of the counters of threads without a ring is still intact.
     pub(super) fn ringless_is_whole(&self) -> bool {
         self.ringless.is_whole()
     }
@@ -316,7 +316,7 @@ impl Drop for OpenChannel {
             // SAFETY: dropped only here, and not used afterwards.
             unsafe { ManuallyDrop::drop(&mut self.ringless) };
         } else {
-            // The memory belongs to the parent; its addresses may be in use for something else here.
+            // The memory belongs to the parent; its addresses may be used for something else here.
             std::mem::forget(std::mem::take(&mut *self.rings.lock().unwrap_or_else(PoisonError::into_inner)));
         }
     }
@@ -336,7 +336,7 @@ fn thread_exits(slot: &'static ThreadSlot) {
 static FORK_HOOKS: ForkHooks = ForkHooks { before: || (), in_parent: || (), in_child: detach_all_after_fork };
 
 fn detach_all_after_fork() {
-    // SAFETY: the update lock is held, since its fork hooks run around these.
+    // SAFETY: the update lock is held, because its fork hooks run around these.
     for channel in unsafe { OPEN.read() }.into_iter().flatten() {
         channel.ring_table.detach();
     }

@@ -10,8 +10,8 @@
 //!
 //! SPARE → OWNED follows the swap that takes the ring out of the pool. OWNED → SPARE comes before the compare-and-swap that puts it there (L2): the
 //! next owner sees all that the last one has stored. OWNED → ENDED is a Release store by the owner (L1), whose partner is
-//! the consumer's Acquire load of the state: from then on the consumer may access the owner's part of the ring. One of the two comes
-//! after each owner, so that a ring is put into the pool either by its owner or by the consumer.
+//! the consumer's Acquire load of the state: from then on the consumer may access the owner's part of the ring. One of the two ends
+//! each ownership, so a ring is put into the pool either by its owner or by the consumer.
 
 use crate::primitive::{AtomicU32, Ordering};
 
@@ -25,35 +25,35 @@ const ENDED: u32 = 2;
 pub(super) struct Ownership(AtomicU32);
 
 impl Ownership {
-    /// Without an owner; zeroed memory is in this state too.
+    /// Creates the state without an owner, the same as zeroed memory.
     #[cfg(loom)]
     pub(super) fn spare() -> Self {
         Self(AtomicU32::new(SPARE))
     }
 
-    /// A thread has taken it.
+    /// Records that a thread has taken the ring.
     pub(super) fn own(&self) {
         self.0.store(OWNED, Ordering::Relaxed);
     }
 
-    /// The owner will not use the ring any more.
+    /// Records that the owner will not use the ring any more.
     pub(super) fn end(&self) {
         // L1: pairs with the Acquire load in `has_ended`.
         self.0.store(ENDED, Ordering::Release);
     }
 
-    /// Whether it has an owner, as far as is known: the owner may come or go meanwhile.
+    /// Returns whether it has an owner, as far as known: the owner may change meanwhile.
     pub(super) fn is_owned(&self) -> bool {
         self.0.load(Ordering::Relaxed) == OWNED
     }
 
-    /// Whether the owner has ended.
+    /// Returns whether the owner has ended.
     pub(super) fn has_ended(&self) -> bool {
         // L1: pairs with the Release store in `end`.
         self.0.load(Ordering::Acquire) == ENDED
     }
 
-    /// The ring is ready for another owner: the caller is the last owner, or the consumer after that has ended.
+    /// Makes the ring ready for another owner. The caller is the last owner, or the consumer after that owner has ended.
     pub(super) fn recycle(&self) {
         self.0.store(SPARE, Ordering::Relaxed);
     }

@@ -8,7 +8,7 @@ use super::packet_header::{
 use crate::primitive::{AtomicU64, Ordering, fence, word_at};
 use std::ops::RangeInclusive;
 
-/// What is known when a packet is closed.
+/// The data that are known when a packet is closed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Closing {
     pub(super) time: u64,
@@ -30,7 +30,7 @@ impl PacketPtr {
         unsafe { word_at(self.0, offset) }
     }
 
-    /// Writes a whole header: that of a packet without records, whose size is that of its slot.
+    /// Writes a complete header, of a packet that has no records and the size of its slot.
     ///
     /// # Safety
     ///
@@ -74,7 +74,7 @@ impl PacketPtr {
         unsafe { self.word(CONTENT_SIZE) }.store(bits(content).to_le(), Ordering::Release);
     }
 
-    /// Completes the header. The packet's size becomes that of its content, so that no padding is written out.
+    /// Completes the header. The packet's size becomes the size of its content, so that no padding is written out.
     ///
     /// # Safety
     ///
@@ -91,7 +91,7 @@ impl PacketPtr {
         }
     }
 
-    /// Stores the checksum, beside the tid.
+    /// Stores the checksum, next to the tid.
     ///
     /// # Safety
     ///
@@ -106,7 +106,7 @@ impl PacketPtr {
 
     /// # Safety
     ///
-    /// As `word`.
+    /// As for `word`.
     unsafe fn store(self, offset: usize, value: u64) {
         // SAFETY: the caller's promise. Relaxed: the commit (C1) or the count of closed packets (R2) publishes the header.
         unsafe { self.word(offset) }.store(value.to_le(), Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The header of a packet: its layout, which stands here alone, and its value. A packet is a CTF 1.8 packet as it is in memory, so that
+//! The header of a packet: its layout, which is defined only here, and its value. A packet in memory is a CTF 1.8 packet, so that
 //! sinks write it without conversion.
 //!
 //! | offset | field |
@@ -10,8 +10,8 @@
 //! | 88 | `events_before` u64: records written to this stream before this packet |
 //! | 96 | records |
 //!
-//! All little-endian. Times are in nanoseconds, sizes in bits. [`packet`](super::packet) has the stores by which an owner writes a header
-//! into its ring, and readers of other processes copy it from there; both then use the value.
+//! All fields are little-endian. Times are in nanoseconds, sizes in bits. [`packet`](super::packet) has the stores by which an owner writes a header
+//! into its ring, and readers in other processes copy it from there; both then use the value.
 
 /// The first four bytes of a packet.
 pub const PACKET_MAGIC: u32 = 0xC1FC_1FC1;
@@ -51,25 +51,25 @@ pub struct PacketHeader {
     pub magic: u32,
     /// The packet's stream.
     pub stream: StreamKey,
-    /// When the packet was opened, in nanoseconds of the trace's clock.
+    /// The time at which the packet was opened, in nanoseconds of the trace's clock.
     pub begin: u64,
     /// The time of its end.
     pub end: u64,
-    /// The size of header and records, in bits.
+    /// The size of header and records in bits.
     pub content_bits: u64,
-    /// The size of the packet, padding included, in bits.
+    /// The size of the packet, including padding, in bits.
     pub packet_bits: u64,
     /// The packet's number in its stream. 0 is the empty packet that begins the stream.
     pub sequence: u64,
-    /// Events that the stream had discarded when the packet was closed.
+    /// Number of events that the stream had discarded when the packet was closed.
     pub discarded: u64,
     /// The thread.
     pub tid: u32,
-    /// Records of the stream before this packet.
+    /// Number of records of the stream before this packet.
     pub events_before: u64,
 }
 
-/// A size in bytes, in bits.
+/// Converts a size in bytes to bits.
 pub(crate) const fn bits(bytes: usize) -> u64 {
     bytes as u64 * 8
 }
@@ -103,7 +103,7 @@ impl PacketHeader {
         self.packet_bits / 8
     }
 
-    /// Reads the header of the packet at the start of `bytes`. Nothing is checked; what is beyond the end of `bytes` is zero.
+    /// Reads the header of the packet at the start of `bytes`. Nothing is checked; bytes beyond the end of `bytes` count as zero.
     pub fn parse(bytes: &[u8]) -> Self {
         let (u32, u64) = (|at| u32::from_le_bytes(array(bytes, at)), |at| u64::from_le_bytes(array(bytes, at)));
         Self {
@@ -120,7 +120,7 @@ impl PacketHeader {
         }
     }
 
-    /// The bytes of the header, with a checksum of 0, which is none.
+    /// The bytes of the header, with a checksum of 0, which means none.
     pub fn bytes(&self) -> [u8; HEADER_SIZE] {
         let mut out = [0; HEADER_SIZE];
         let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
@@ -143,7 +143,7 @@ impl PacketHeader {
         out
     }
 
-    /// Overwrites the header of the packet `bytes`, which has no checksum then.
+    /// Overwrites the header of the packet `bytes`, which has no checksum afterwards.
     pub fn write_to(&self, bytes: &mut [u8]) {
         if let Some(place) = bytes.get_mut(..HEADER_SIZE) {
             place.copy_from_slice(&self.bytes());

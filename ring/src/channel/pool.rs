@@ -1,30 +1,30 @@
 //! A pool of spare rings, prepared for threads.
 //!
-//! Threads take rings; the supplier puts them, and threads that end put theirs back. The pool is a fixed array of entries, each null or a ring.
-//! A take swaps an entry with null. It visits each entry once, so it is bounded, and a swap returns a ring to one thread only, so there is
-//! no ABA problem. A take begins behind the entry at which the one before it ended: threads that follow each other use all rings in turn, so that
-//! each of them has time to be drained.
+//! Threads take rings; the supplier adds them, and threads that end return theirs. The pool is a fixed array of entries, each null or a ring.
+//! A take swaps an entry with null. It visits each entry once, so it is bounded; and a swap returns a ring to one thread only, so there is
+//! no ABA problem. A take begins after the entry at which the previous one ended: successive threads use all rings in turn, so that
+//! each ring has time to be drained.
 //!
-//! The number of rings is kept beside the entries: it is asked for in each round of the supplier, and at each event that finds no ring. It is
-//! raised before a ring is put and lowered after one is taken, so that it is never below the number of entries with a ring. It is above it
-//! while a thread is between the two; an estimate that is too high for one round costs at most one ring that is made a round later.
+//! The number of rings is kept next to the entries: it is read in each round of the supplier, and at each event that finds no ring. It is
+//! incremented before a ring is put and decremented after one is taken, so it is never below the number of entries with a ring. It is above
+//! while a thread is between the two steps; an estimate that is too high for one round delays the creation of at most one ring by a round.
 
 use super::ring::Ring;
 use crate::primitive::{AtomicPtr, AtomicU32, Ordering};
 use std::ptr::null_mut;
-// Not those of the models, which would run each order of accesses to words that are hints.
+// Not the types of the models, which would explore each order of accesses to words that are mere hints.
 use std::sync::atomic::{AtomicU32 as HintU32, AtomicUsize as HintUsize};
 
 #[derive(Debug)]
 pub(super) struct Pool {
     entries: Box<[AtomicPtr<Ring>]>,
-    /// Relaxed, as the following: the entries order what belongs to a ring (L2).
+    /// Relaxed, like the following ones: the entries order the contents of a ring (L2).
     count: AtomicU32,
-    /// The lowest number since it was asked for.
+    /// The lowest number since the last call of `lowest`.
     lowest: HintU32,
     /// The entry at which the next take begins.
     next: HintUsize,
-    /// One past the last entry that ever had a ring: the entries behind are not visited.
+    /// One past the last entry that ever had a ring: later entries are not visited.
     end: HintUsize,
 }
 
@@ -39,7 +39,7 @@ impl Pool {
         }
     }
 
-    /// A spare ring, if there is one. Safe in signal handlers.
+    /// Takes a spare ring, if there is one. Safe in signal handlers.
     pub(super) fn take(&self) -> Option<*const Ring> {
         if self.count() == 0 {
             return None;
@@ -61,7 +61,7 @@ impl Pool {
         Some(taken)
     }
 
-    /// Puts a ring into an empty entry; `false` if there is none. Safe in signal handlers.
+    /// Puts a ring into an empty entry; returns `false` if there is none. Safe in signal handlers.
     pub(super) fn put(&self, ring: *const Ring) -> bool {
         self.count.fetch_add(1, Ordering::Relaxed);
         let is_put = self.entries.iter().enumerate().any(|(index, entry)| {
@@ -78,7 +78,7 @@ impl Pool {
         is_put
     }
 
-    /// Puts a ring of the supplier's: the lowest number becomes what it would have been with this ring.
+    /// Adds a ring of the supplier: the lowest number becomes what it would have been with this ring.
     pub(super) fn add(&self, ring: *const Ring) -> bool {
         let is_put = self.put(ring);
         self.lowest.fetch_add(u32::from(is_put), Ordering::Relaxed);

@@ -1,19 +1,19 @@
-//! Whether the consumer of a channel sleeps: a word that the consumer and the owners of the rings share, possibly across processes.
+//! The sleep state of a channel's consumer: a word that the consumer and the owners of the rings share, possibly across processes.
 //!
 //! ```text
 //!   AWAKE ──announce (consumer)──▶ ASLEEP ──must_wake (one owner), or awake (consumer)──▶ AWAKE
 //! ```
 //!
-//! The consumer announces its sleep, *then* looks at the rings, and sleeps only if they are less than half full. An owner counts a closed
-//! packet, *then* looks at the word. This is Dekker's pattern: each side stores its own word before it loads the other's, with a full fence
+//! The consumer announces its sleep, *then* checks the rings, and sleeps only if they are less than half full. An owner counts a closed
+//! packet, *then* checks the word. This is Dekker's pattern: each side stores its own word before it loads the other's, with a full fence
 //! in between (W1, W2 in `docs/ordering.md`), so at least one of the two sees the other's store. Either the consumer finds the packet, or
-//! the owner finds the consumer asleep. The futex closes the rest of the gap: the kernel compares the word again before the consumer
+//! the owner finds the consumer asleep. The futex closes the remaining gap: the kernel compares the word again before the consumer
 //! sleeps, and an owner changes it before it calls the kernel.
 
 use crate::primitive::{AtomicU32, Ordering, fence};
 
 const AWAKE: u32 = 0;
-/// The value for which the consumer waits in the kernel.
+/// The value with which the consumer waits in the kernel.
 pub(super) const ASLEEP: u32 = 1;
 
 /// The word.
@@ -26,19 +26,19 @@ impl SleepState {
         Self(AtomicU32::new(AWAKE))
     }
 
-    /// The consumer is about to sleep, unless a look at the rings, which must follow, tells otherwise.
+    /// Announces that the consumer is about to sleep. The consumer must then check the rings, and may decide not to sleep.
     pub(super) fn announce(&self) {
         self.0.store(ASLEEP, Ordering::Relaxed);
         // W1: pairs with W2 in `must_wake`.
         fence(Ordering::SeqCst);
     }
 
-    /// The consumer does not sleep after all.
+    /// Records that the consumer does not sleep after all.
     pub(super) fn awake(&self) {
         self.0.store(AWAKE, Ordering::Relaxed);
     }
 
-    /// Whether the caller, who has counted a closed packet before, must wake the consumer. `true` for one caller after each announcement.
+    /// Returns whether the caller, who has counted a closed packet before, must wake the consumer. `true` for one caller after each announcement.
     pub(super) fn must_wake(&self) -> bool {
         // W2: pairs with W1 in `announce`.
         fence(Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! Where the packets of a stream are in its ring, and which of them wait to be taken: the arithmetic that all who access a ring share.
+//! The position of a stream's packets in its ring, and the packets that wait to be taken: arithmetic shared by all accesses to a ring.
 //!
 //! ```text
 //!   packet n of a stream is in slot n mod count, and its `packet_seq_num` is n + 1
@@ -11,7 +11,7 @@
 //!        consumer takes these  ▲ the owner writes here
 //! ```
 //!
-//! A ring has one consumer, which is one of two:
+//! A ring has one consumer, of one of two kinds:
 //!
 //! | | in this process (`consumer`) | in another one (`RemoteConsumer` of `tracepoint-reader`) |
 //! |---|---|---|
@@ -21,9 +21,9 @@
 //! | its number of records | counted by the owner when it closed the packet, not in the ring | counted by walking the records |
 //! | release | one store | the bytes of the number one by one, from the lowest on |
 //!
-//! What is above the line "the packet" and the header ([`PacketHeader`](super::PacketHeader)) stand once, here. The rest stays apart. The
-//! memory of this process is as trustworthy as the code that reads it, and a check of each record would cost more than the event that wrote
-//! it; a file may hold anything, may become shorter at any time, and must be neither mapped nor believed.
+//! The parts above the line "the packet", and the header ([`PacketHeader`](super::PacketHeader)), are defined once, here. The others stay separate.
+//! The memory of this process is as trustworthy as the code that reads it, and checking each record would cost more than the event that wrote it. A
+//! file may contain anything, may become shorter at any time, and must be neither mapped nor trusted.
 
 use std::ops::Range;
 
@@ -47,22 +47,22 @@ impl PacketSlots {
         self.index_of(number) * self.size
     }
 
-    /// The number of the oldest packet that may still be there when `closed` packets were closed.
+    /// The number of the oldest packet that may still be present after `closed` packets were closed.
     pub const fn oldest(self, closed: u64) -> u64 {
         closed.saturating_sub(self.count)
     }
 
-    /// How many packets must have been released before packet `number` may be written.
+    /// Number of packets that must have been released before packet `number` may be written.
     pub const fn released_for(self, number: u64) -> u64 {
         self.oldest(number.saturating_add(1))
     }
 
-    /// The numbers of the packets that are closed and not released. `released` may come from another process, and be anything.
+    /// The numbers of the packets that are closed and not released. `released` may come from another process, and have any value.
     pub fn waiting(self, released: u64, closed: u64) -> Range<u64> {
         released.clamp(self.oldest(closed), closed)..closed
     }
 
-    /// How much of the stream the [`waiting`](Self::waiting) packets fill, in percent.
+    /// The part of the stream that the [`waiting`](Self::waiting) packets fill, in percent.
     pub fn percent(self, waiting: &Range<u64>) -> u32 {
         let waiting = waiting.end.saturating_sub(waiting.start).min(self.count);
         // At most 100.
@@ -70,7 +70,7 @@ impl PacketSlots {
     }
 }
 
-/// The `packet_seq_num` of packet `number`: 0 is that of the empty packet that begins the stream.
+/// The `packet_seq_num` of packet `number`. 0 belongs to the empty packet that begins the stream.
 pub const fn sequence_of(number: u64) -> u64 {
     number.wrapping_add(1)
 }

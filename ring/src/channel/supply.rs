@@ -5,18 +5,18 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// With fewer spare rings, a thread that takes one wakes the supplier.
+/// With fewer spare rings than this, a thread that takes one wakes the supplier.
 pub(super) const FEW: usize = 2;
-/// How long rings stay unused before their memory is given back.
+/// Rings that stay unused for this time lose their memory.
 pub(super) const PERIOD: Duration = Duration::from_secs(4);
-/// For how many periods, a minute in all, the small rings of the largest crowd are kept.
+/// Number of periods, a minute in total, for which the small rings of the largest number of simultaneous threads are kept.
 const REMEMBERED: usize = 15;
 
 /// The spare rings of one size.
 #[derive(Debug)]
 pub(super) struct Spares {
     pub(super) pool: Pool,
-    /// The rings that the last round left in the pool. Relaxed: it is read for an estimate.
+    /// Number of rings left in the pool by the last round. Relaxed: it is read for an estimate.
     pub(super) left: AtomicUsize,
 }
 
@@ -25,8 +25,8 @@ impl Spares {
         Self { pool: Pool::new(entries), left: AtomicUsize::new(0) }
     }
 
-    /// Whether the supplier is to be woken after a thread has taken a ring from these: the last but one is taken, or half of those that the last
-    /// round left.
+    /// Returns whether to wake the supplier after a thread has taken a ring from these: all but the last one are taken, or half of the rings left by
+    /// the last round.
     pub(super) fn are_few(&self) -> bool {
         self.pool.count() < FEW.max(self.left.load(Ordering::Relaxed) / 2)
     }
@@ -35,28 +35,28 @@ impl Spares {
 /// The state of the supply.
 #[derive(Debug)]
 pub(super) struct Supply {
-    /// Whether the last round ended by its deadline, before it had made all rings that it wanted. Relaxed: it is read for an estimate.
+    /// True if the last round ended at its deadline before it had created all rings needed. Relaxed: it is read for an estimate.
     pub(super) is_behind: AtomicBool,
-    /// Whether the last round could make rings, for threads that begin, and large ones, for threads whose ring is full or outgrown. Relaxed: at
+    /// True if the last round could create rings: for new threads, and large ones for threads whose ring is full or outgrown. Relaxed: at
     /// worst a thread wakes the supplier in vain.
     pub(super) can_make: AtomicBool,
     pub(super) can_make_large: AtomicBool,
     pub(super) round: Mutex<Round>,
 }
 
-/// What the rounds know of the rings of one size.
+/// The history of the rings of one size.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// How many rings the pool is to have, for as many threads as took rings in a round.
+    /// Target number of rings in the pool, for as many threads as took rings in a round.
     pub(super) wanted: usize,
-    /// The rings of threads that had ended when the period began, without those that were recycled since.
+    /// Number of rings of threads that had ended when the period began, without those recycled since.
     pub(super) unused_ended: usize,
-    /// The largest numbers of rings in use at once, in the last periods, the oldest first.
+    /// Maximum numbers of rings in use at the same time, in the last periods, oldest first.
     crowds: [usize; REMEMBERED],
 }
 
 impl Seen {
-    /// A period has ended, in which so many rings were in use at most; the largest number in all that are remembered.
+    /// Ends a period with a maximum of `crowd` rings in use, and returns the maximum of all remembered periods.
     pub(super) fn remember(&mut self, crowd: usize) -> usize {
         self.crowds.rotate_left(1);
         self.crowds[REMEMBERED - 1] = crowd;
@@ -68,29 +68,29 @@ impl Seen {
 pub(super) struct Round {
     pub(super) large: Seen,
     pub(super) small: Seen,
-    /// Whether the pool of large rings has once been full, or could not be filled.
+    /// True if the pool of large rings has been full once, or could not be filled.
     pub(super) was_filled: bool,
-    /// Events that were lost without a ring, as of the last round.
+    /// Number of events lost without a ring, as of the last round.
     pub(super) ringless: u64,
-    /// How many rings threads had gone on in, as of the last round: because their ring was full, and because it was small.
+    /// Number of rings that threads had continued in, as of the last round: because their ring was full, and because it was small.
     pub(super) overflowed: u64,
     pub(super) grown: usize,
-    /// When the threads of the process were counted last.
+    /// Time of the last count of the process's threads.
     pub(super) counted: Instant,
-    /// How many had no ring then; `None` if that is not known.
+    /// Number of threads without a ring then; `None` if unknown.
     pub(super) others: Option<usize>,
-    /// The fewest of these in the period.
+    /// Minimum of that number in the period.
     pub(super) fewest_others: usize,
-    /// How many threads had no ring for a whole period: they do not record. At first all are taken for such threads.
+    /// Number of threads that had no ring for a complete period: they do not record. Initially all threads count as such.
     pub(super) idle: usize,
-    /// When the period began.
+    /// Start of the period.
     pub(super) since: Instant,
-    /// The size of the first ring, which no other exceeds; 0 before it is made.
+    /// The size of the first ring, which no other exceeds; 0 before it is created.
     pub(super) largest: usize,
 }
 
 impl Round {
-    /// Whether no period has ended yet.
+    /// Returns whether no period has ended yet.
     pub(super) fn is_first_period(&self) -> bool {
         self.idle == usize::MAX
     }

@@ -1,13 +1,13 @@
-//! The bounded wait: an event that finds its ring full waits for the consumer, for as long as the channel allows.
+//! The bounded wait: an event that finds its ring full waits for the consumer, up to the limit of the channel.
 //!
-//! This is the only place where a site waits, and a channel opts into it by name ([`Channel::wait`](super::Channel::wait)). A thread does not
+//! A site waits only here, and only if its channel requests it by name ([`Channel::wait`](super::Channel::wait)). A thread does not
 //! wait:
 //!
-//! * without a consumer ([`OpenChannel::register_consumer`](super::OpenChannel::register_consumer) registers one), nor while every consumer
+//! * without a consumer ([`OpenChannel::register_consumer`](super::OpenChannel::register_consumer) registers one), or while every consumer
 //!   itself waits for a grace period, which cannot elapse before this thread leaves its section;
-//! * inside another event, that is, in a probe or in a signal handler that has interrupted one: it would wait for itself;
-//! * while it blocks signals, as a thread does in a signal handler: nothing tells a handler from a thread that blocks signals;
-//! * after a wait that timed out, until something has been drained: a sink that blocks costs a thread one wait, not one for each event.
+//! * inside another event, that is, in a probe or in a signal handler that has interrupted an event: it would wait for itself;
+//! * while it blocks signals, as in a signal handler: a handler cannot be distinguished from a thread that blocks signals;
+//! * after a wait that timed out, until something has been drained: a blocking sink costs a thread one wait, not one per event.
 //!
 //! A waiting thread keeps the buffer marked as being written (see [`flush_handshake`](super::flush_handshake)): its signal handlers write to
 //! the nested buffer, and the flusher leaves the packet to it. It also stays inside its section, so that a grace period lasts as long as the
@@ -22,11 +22,11 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Default)]
 pub(super) struct ConsumerPresence {
     registered: AtomicUsize,
-    /// How many of them wait for a grace period.
+    /// Number of consumers that wait for a grace period.
     waiting: AtomicUsize,
 }
 
-/// A registered consumer, which drains the channel regularly until this is dropped.
+/// A registered consumer, which must drain the channel regularly until this is dropped.
 #[derive(Debug)]
 #[must_use = "dropping it ends the registration: events no longer wait for this consumer"]
 pub struct ConsumerGuard(Arc<ConsumerPresence>);
@@ -37,7 +37,7 @@ impl ConsumerPresence {
         ConsumerGuard(Arc::clone(self))
     }
 
-    /// Runs `wait`, which may wait for a grace period: threads that wait for the consumer inside a section give up meanwhile.
+    /// Runs `wait`, which may wait for a grace period. Meanwhile, threads that wait for the consumer inside a section give up.
     pub(super) fn while_waiting<R>(&self, wait: impl FnOnce() -> R) -> R {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         let result = wait();
@@ -45,7 +45,7 @@ impl ConsumerPresence {
         result
     }
 
-    /// Whether a consumer can drain now.
+    /// Returns whether a consumer can drain now.
     fn is_present(&self) -> bool {
         self.registered.load(Ordering::Relaxed) > self.waiting.load(Ordering::Relaxed)
     }
@@ -57,12 +57,12 @@ impl Drop for ConsumerGuard {
     }
 }
 
-/// How long the owner of a ring waits for a free packet.
+/// The waiting of a ring's owner for a free packet.
 #[derive(Debug)]
 pub(super) struct WaitPolicy {
     max_wait: Duration,
     consumers: Arc<ConsumerPresence>,
-    /// The number of drained packets at the last wait that timed out, plus one; 0 if none did. Stored by the owner only.
+    /// The number of drained packets at the last wait that timed out, plus one; 0 if none has. Stored by the owner only.
     timed_out_at: AtomicU64,
 }
 
@@ -75,7 +75,7 @@ impl WaitPolicy {
         Self { max_wait, consumers: Arc::clone(consumers), timed_out_at: AtomicU64::new(0) }
     }
 
-    /// Waits until `drained`, which only grows, has reached `enough`. Returns the time that it waited, and whether it was reached.
+    /// Waits until `drained`, which only grows, has reached `enough`. Returns the duration of the wait, and whether it was reached.
     pub(super) fn wait(&self, enough: u64, drained: impl Fn() -> u64) -> (Duration, bool) {
         let has_timed_out = self.timed_out_at.load(Ordering::Relaxed) == drained() + 1;
         let may_wait =
@@ -104,7 +104,7 @@ impl WaitPolicy {
     }
 }
 
-/// Whether the calling thread blocks any signal.
+/// Returns whether the calling thread blocks any signal.
 #[cfg(posix)]
 fn signals_are_blocked() -> bool {
     let mut blocked = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();

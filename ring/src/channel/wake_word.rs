@@ -1,11 +1,11 @@
 //! Wakes the consumer of a channel when it is needed: a futex on a word of shared memory.
 //!
-//! The owner of a ring calls [`WakeWord::wake`] when it has closed a packet and at least half of its ring waits to be drained; a thread does
-//! so when it takes one of the last spare rings, or finds none. If the consumer sleeps, that is one system call, `futex(FUTEX_WAKE)`;
-//! otherwise it is a fence and a load. It is the only system call that a site makes, at most one for each closed packet and each spare ring,
-//! it never blocks, and it is safe in signal handlers. [`Channel::no_wake`](super::Channel::no_wake) switches it off.
+//! The owner of a ring calls [`WakeWord::wake`] when it has closed a packet and at least half of its ring waits to be drained. A thread also calls it
+//! when it takes one of the last spare rings, or finds none. If the consumer sleeps, this is one system call, `futex(FUTEX_WAKE)`;
+//! otherwise it is a fence and a load. It is the only system call that a site makes, at most one for each closed packet and each spare ring.
+//! It never blocks, and it is safe in signal handlers. [`Channel::no_wake`](super::Channel::no_wake) switches it off.
 //!
-//! The futex is not private to the process, since the consumer may be in another one; see [`MemorySource::wake_memory`].
+//! The futex is not private to the process, because the consumer may be in another one; see [`MemorySource::wake_memory`].
 //!
 //! [`MemorySource::wake_memory`]: super::MemorySource::wake_memory
 
@@ -14,7 +14,7 @@ use super::sleep_state::SleepState;
 use std::fmt;
 use std::time::Duration;
 
-/// The word on which a consumer sleeps. It serves all channels of a consumer, and one consumer at a time.
+/// A consumer's sleep word. It serves all channels of a consumer, and one consumer at a time.
 pub struct WakeWord(Place);
 
 enum Place {
@@ -24,7 +24,7 @@ enum Place {
 }
 
 impl Default for WakeWord {
-    /// A word of this process alone.
+    /// A word private to this process.
     fn default() -> Self {
         Self(Place::Own(SleepState::new()))
     }
@@ -37,7 +37,7 @@ impl fmt::Debug for WakeWord {
 }
 
 impl WakeWord {
-    /// The first word of `memory`; `None` if that is too small.
+    /// The first word of `memory`; `None` if the memory is too small.
     pub fn shared(memory: Box<dyn RingMemory>) -> Option<Self> {
         (memory.len() >= size_of::<SleepState>()).then_some(Self(Place::Shared(memory)))
     }
@@ -50,7 +50,7 @@ impl WakeWord {
         }
     }
 
-    /// Wakes the consumer if it sleeps. To be called after what it is to find was stored.
+    /// Wakes the consumer if it sleeps. Must be called after storing the data that the consumer is to find.
     pub fn wake(&self) {
         let state = self.state();
         if state.must_wake() {
@@ -58,18 +58,18 @@ impl WakeWord {
         }
     }
 
-    /// Announces that the consumer will [sleep](Self::sleep) unless its look at the rings, which must come in between, tells otherwise.
+    /// Announces that the consumer will [sleep](Self::sleep), unless its check of the rings, which must come in between, finds work.
     pub fn announce(&self) {
         self.state().announce();
     }
 
-    /// Takes the announcement back.
+    /// Withdraws the announcement.
     pub fn awake(&self) {
         self.state().awake();
     }
 
-    /// Sleeps until [`wake`](Self::wake) is called, or was called since the announcement: `true`; or for `time`: `false`. A signal may end
-    /// the sleep early.
+    /// Sleeps for up to `time`. Returns `true` if [`wake`](Self::wake) is called, or was called since the announcement, and `false` otherwise. A
+    /// signal may end the sleep early.
     pub fn sleep(&self, time: Duration) -> bool {
         let state = self.state();
         let slept = futex::sleep(state, time);
@@ -85,7 +85,7 @@ mod futex {
     use std::ptr::null;
     use std::time::Duration;
 
-    /// Preserves `errno`, since the interrupted program may be about to read it.
+    /// Preserves `errno`, because the interrupted program may be about to read it.
     pub(super) fn wake(state: &SleepState) {
         // SAFETY: the thread's own `errno`.
         let errno = unsafe { libc::__errno_location() };
@@ -113,7 +113,7 @@ mod futex {
     }
 }
 
-/// Without futexes the consumer sleeps for the whole time.
+/// Without futexes, the consumer always sleeps for the full time.
 #[cfg(not(linux_kernel))]
 mod futex {
     use super::SleepState;

@@ -6,7 +6,7 @@ use super::reading::compare_clocks;
 use std::fmt;
 use std::time::Duration;
 
-/// The frequency of the time stamp counter, and when it was measured. Plain numbers, which processes can share through a file; valid until
+/// The frequency of the time stamp counter, and the time of its measurement. Plain numbers, which processes can share through a file; valid until
 /// the next boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Calibration {
@@ -20,7 +20,7 @@ pub struct Calibration {
     pub baseline_ns: u64,
 }
 
-/// The reciprocal of the drift that is tolerated between counter and clock: 500 ppm, the kernel's own limit.
+/// The reciprocal of the tolerated drift between counter and clock: 500 ppm, the kernel's own limit.
 const DRIFT: u64 = 2000;
 /// The tolerated error of a reading, in ns.
 const SLACK: u64 = 10_000;
@@ -41,7 +41,7 @@ impl Calibration {
         Self::between((begin.tsc, begin.ns), (end.tsc, end.ns)).ok_or(TscRefused(IMPLAUSIBLE))
     }
 
-    /// The same measurement, extended to now. `None` if the counter and the clock do not agree with this calibration (it is of another
+    /// The same measurement, extended to now. `None` if the counter and the clock do not agree with this calibration (it is from another
     /// boot, or wrong, or the machine was suspended), or if there is no counter.
     pub fn prolonged(&self) -> Option<Self> {
         machine::usable().ok()?;
@@ -70,7 +70,7 @@ impl Calibration {
         plausible.then_some(Self { base_tsc: begin.0, base_ns: begin.1, ticks_per_second, baseline_ns })
     }
 
-    /// The rate for a line.
+    /// The rate of a line.
     pub(super) fn rate(&self) -> Result<i64, TscRefused> {
         rate_of(self.ticks_per_second).ok_or(TscRefused(IMPLAUSIBLE))
     }

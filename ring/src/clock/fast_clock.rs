@@ -1,9 +1,9 @@
-//! The clock for readers inside a read-side section, which need no retry (see [`rcu_slots`](super::rcu_slots)): that of the fast path, and of
+//! The clock for readers inside a read-side section, which need no retry (see [`rcu_slots`](super::rcu_slots)): the clock of the fast path, and of
 //! [`now_in_section`](super::now_in_section).
 //!
-//! It holds the first part of the line of [`tsc`](super::tsc), published a second time. It gives no time while another clock is in use, after
-//! the line's bend, and while no slot is free; the caller then takes the time from [`now`](super::now). The clock that is always 0 is the one
-//! exception: it is known here too.
+//! It holds the first part of the line of [`tsc`](super::tsc), published a second time. It gives no time while another clock is in use, after the
+//! line's bend, and while no slot is free; the caller then takes the time from [`now`](super::now). The only exception is the clock that is always 0,
+//! which is also available here.
 
 use super::line::{HALF, Line, SHIFT};
 use super::machine::counter_halves;
@@ -21,7 +21,7 @@ const CONSTANT: usize = 2;
 /// Both words that are read for a time are in one cache line. Changed under the update lock.
 #[repr(C, align(64))]
 struct FastClock {
-    /// Saves reading the counter where another clock is in use. Only a hint: a reader that finds the line uses it.
+    /// Avoids reading the counter if another clock is in use. Only a hint: a reader that finds the line uses it.
     source: AtomicUsize,
     line: RcuSlots<SegmentSlot>,
 }
@@ -45,7 +45,7 @@ static FAST_CLOCK: FastClock = FastClock {
     line: unsafe { RcuSlots::empty(&raw const FALLBACK, [const { SegmentSlot::new() }; SLOTS]) },
 };
 
-/// The time now: by the line, or 0 if that is the clock. `None` if another clock is in use. [Invalid](Timestamp::INVALID), which is before
+/// The current time: by the line, or 0 if that is the clock. `None` if another clock is in use. [Invalid](Timestamp::INVALID), which is before
 /// the last record of any ring, if the line is not available or has bent.
 ///
 /// # Safety
@@ -63,7 +63,7 @@ pub(crate) unsafe fn now() -> Option<Timestamp> {
         if source != CONSTANT {
             return None;
         }
-        // An invalid timestamp is 0, the time of this clock. Both branches give a window, so that one form of timestamp is in registers.
+        // An invalid timestamp is 0, the time of this clock. Both branches return a window, so that only one form of timestamp is in registers.
         (&TickWindow::INVALID, 0)
     };
     Some(window.at(low))
@@ -81,13 +81,13 @@ pub(super) fn replace(line: &Line, publish: impl FnOnce()) {
     FAST_CLOCK.line.start_poll(thread::start_poll_grace_period);
 }
 
-/// Makes the time 0 from here on. No channel is open. The update lock is held.
+/// Makes the time 0 from now on. No channel is open. The update lock is held.
 pub(super) fn use_constant() {
     disable();
     FAST_CLOCK.source.store(CONSTANT, Ordering::Relaxed);
 }
 
-/// Leaves the time to the full path from here on. The update lock is held.
+/// Leaves the time to the full path from now on. The update lock is held.
 pub(super) fn disable() {
     FAST_CLOCK.source.store(NONE, Ordering::Relaxed);
     FAST_CLOCK.line.unpublish();
@@ -106,9 +106,9 @@ pub struct Timestamp {
 /// The base of timestamps, in the two forms in which a record needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TimestampBase {
-    /// In ns.
+    /// Time in ns.
     pub(crate) time: u64,
-    /// As in a record's header word, with the event id 0.
+    /// The same time as in a record's header word, with the event id 0.
     pub(crate) word: u64,
 }
 
@@ -119,7 +119,7 @@ impl TimestampBase {
 }
 
 impl Timestamp {
-    /// No time: before every record whose time comes from the counter.
+    /// No time: earlier than every record whose time comes from the counter.
     pub const INVALID: Self = Self::at(0);
 
     /// The timestamp at `time`, in ns.
@@ -128,14 +128,14 @@ impl Timestamp {
         Self { base: TimestampBase::at(time), offset: 0 }
     }
 
-    /// In ns.
+    /// The time in ns.
     #[inline(always)]
     pub const fn time(self) -> u64 {
         self.base.time.wrapping_add(self.offset)
     }
 }
 
-/// The number of windows of a segment: the longest pause between two lines takes three with the fastest counter.
+/// Number of windows of a segment: with the fastest counter, the longest pause between two lines spans three.
 const WINDOWS: usize = 4;
 
 /// The part of a line before its bend, in the form with the shortest dependency chain from the counter to the timestamp.
@@ -147,17 +147,17 @@ const WINDOWS: usize = 4;
 /// ```
 ///
 /// Within a window only the lower half of the counter is multiplied, and the sum has 64 bits, because the time at which the window begins
-/// is rounded down. So the time is up to 1 ns behind the line's; it is still monotonic.
+/// is rounded down. So the time is up to 1 ns earlier than the line's; it is still monotonic.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 struct Segment {
     /// The upper half of the counter in the first window.
     first: u64,
-    /// The window after the last valid one, and all that follow, are invalid; there is at least one.
+    /// The window after the last valid one, and all following ones, are invalid; there is at least one invalid window.
     windows: [TickWindow; WINDOWS + 1],
 }
 
-/// All that a timestamp in the window is computed from, so that one register is enough to address it.
+/// All data from which a timestamp in the window is computed, so that one register suffices to address them.
 #[derive(Clone, Copy, Debug)]
 struct TickWindow {
     /// Nanoseconds per tick, in units of 2⁻⁶⁴.
@@ -184,7 +184,7 @@ impl Segment {
     const NONE: Self = Self { first: u64::MAX, windows: [TickWindow::INVALID; WINDOWS + 1] };
 
     /// The windows of a line up to its bend, as far as the counter does not overflow in them; the first one also covers ticks before the
-    /// base. None if a tick is a nanosecond or longer.
+    /// base. No windows if a tick takes a nanosecond or longer.
     fn of(line: &Line) -> Self {
         let Line { base_tsc, base_ns, bent_rate, bend, .. } = *line;
         let first = base_tsc >> HALF;
@@ -206,7 +206,7 @@ impl Segment {
         Self { first, windows: std::array::from_fn(window) }
     }
 
-    /// The window for the upper half of the counter; [invalid](TickWindow::INVALID) outside the segment.
+    /// The window for the upper half of the counter; [invalid](TickWindow::INVALID) outside of the segment.
     #[inline(always)]
     fn window(&self, high: u64) -> &TickWindow {
         if high == self.first {
@@ -215,7 +215,7 @@ impl Segment {
             unlikely();
             let mut at = high.wrapping_sub(self.first) as usize;
             if at > WINDOWS {
-                // A branch needs no register; `min` would.
+                // A branch needs no register, in contrast to `min`.
                 at = opaque(WINDOWS);
             }
             // SAFETY: `at` is at most `WINDOWS`, the index of the last window.
@@ -223,7 +223,7 @@ impl Segment {
         }
     }
 
-    /// The timestamp at which the counter is `ticks`; [invalid](Timestamp::INVALID) outside the windows.
+    /// The timestamp at which the counter is `ticks`; [invalid](Timestamp::INVALID) outside of the windows.
     #[cfg(test)]
     fn at(&self, ticks: super::machine::Ticks) -> Timestamp {
         self.window(ticks.high).at(ticks.low)

@@ -1,4 +1,4 @@
-//! From ticks to nanoseconds: a straight line with one bend.
+//! Converts ticks to nanoseconds: a straight line with one bend.
 //!
 //! ```text
 //!  ns                         · rate
@@ -10,8 +10,8 @@
 //!                                                      ticks
 //! ```
 //!
-//! Before the bend the conversion is one multiplication; the line is normally replaced before it bends. The bend ends a correction by
-//! itself: a line that is not replaced for hours goes on at the rate of the clock, not at the rate that was needed to catch up with it.
+//! Before the bend the conversion is one multiplication; the line is normally replaced before it bends. The bend ends a correction
+//! automatically: a line that is not replaced for hours continues at the rate of the clock, not at the rate that was needed to catch up with it.
 
 /// Half of the counter's bits: the fast path divides a line into windows of 2³² ticks (see [`fast_clock`](super::fast_clock)).
 pub(super) const HALF: u32 = 32;
@@ -21,7 +21,7 @@ const WINDOW: u64 = (1 << HALF) - 1;
 /// The number of fractional bits of a rate.
 pub(super) const SHIFT: u32 = 48;
 
-/// The frequencies of counters for which a line can be made, in ticks per second.
+/// The supported frequencies of counters in ticks per second.
 pub(super) const TICKS_PER_SECOND: std::ops::RangeInclusive<u64> = 1_000_000..=100_000_000_000;
 
 const NS_PER_SECOND: i128 = 1_000_000_000;
@@ -29,7 +29,7 @@ const NS_PER_SECOND: i128 = 1_000_000_000;
 /// The conversion from ticks to nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Line {
-    /// Where it begins, in ticks…
+    /// The beginning in ticks…
     pub(super) base_tsc: u64,
     /// …and in ns.
     pub(super) base_ns: u64,
@@ -47,7 +47,7 @@ impl Line {
         Self { base_tsc, base_ns, bent_rate: rate, bend: i64::MAX, rate }
     }
 
-    /// The time at which the counter is `tsc`, rounded down; correct within 2⁶³ ticks of the base.
+    /// The time at which the counter is `tsc`, rounded down. Correct within 2⁶³ ticks of the base.
     ///
     /// This includes ticks before the base: a processor whose counter is slightly behind, or that has read it before the line, gets a
     /// time slightly before the base's. The products are below 2⁶³ · 2⁵⁹, so no sum overflows.
@@ -67,12 +67,12 @@ pub(super) fn to_window_end(begin: u64, ticks: i64) -> i64 {
     ticks.saturating_add_unsigned(WINDOW + 1 - low)
 }
 
-/// The rate of a counter with this frequency; `None` if that is not plausible.
+/// The rate of a counter with this frequency; `None` if it is not plausible.
 pub(super) fn rate_of(ticks_per_second: u64) -> Option<i64> {
     TICKS_PER_SECOND.contains(&ticks_per_second).then(|| rate_between(i128::from(ticks_per_second), NS_PER_SECOND))?
 }
 
-/// The rate of a counter that makes `ticks` ticks in `ns` nanoseconds; `None` if that is not plausible.
+/// The rate of a counter that makes `ticks` ticks in `ns` nanoseconds; `None` if it is not plausible.
 pub(super) fn rate_between(ticks: i128, ns: i128) -> Option<i64> {
     if ticks <= 0 || ns <= 0 {
         return None;
@@ -91,7 +91,7 @@ pub(super) fn ticks(ns: u64, rate: i64) -> i64 {
 mod tests {
     use super::*;
 
-    /// The same result by unsigned products, rounded down explicitly.
+    /// The same result with unsigned products, rounded down explicitly.
     fn expected(line: &Line, tsc: u64) -> u64 {
         let forward = tsc.wrapping_sub(line.base_tsc);
         let backward = line.base_tsc.wrapping_sub(tsc);
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn is_exact_after_years() {
-        // 2.4 GHz, ten years: the rounding of the rate is below a microsecond a day, and what one year adds shows it.
+        // 2.4 GHz, ten years: the rounding of the rate is below a microsecond a day; the error of one year would reveal it.
         let line = Line::straight(0, 0, rate_of(2_400_000_000).expect("plausible"));
         let seconds = 10 * 365 * 24 * 3600_u64;
         let error = (seconds * 1_000_000_000).abs_diff(line.at(seconds * 2_400_000_000));

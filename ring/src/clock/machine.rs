@@ -1,4 +1,4 @@
-//! The time stamp counter of the processor, where there is one.
+//! The time stamp counter of the processor, if there is one.
 
 #[cfg(tsc)]
 mod x86_64;
@@ -20,7 +20,7 @@ pub(super) fn usable() -> Result<(), &'static str> {
     Err("no time stamp counter is supported on this target")
 }
 
-/// Never called for its value, since [`usable`] returns an error.
+/// Its value is never used, because [`usable`] returns an error.
 #[cfg(not(tsc))]
 pub(super) fn counter() -> u64 {
     0
@@ -29,7 +29,7 @@ pub(super) fn counter() -> u64 {
 #[cfg(not(tsc))]
 pub(super) use counter as ordered_counter;
 
-/// As [`counter`].
+/// The same as [`counter`].
 #[cfg(not(tsc))]
 pub(super) fn counter_halves() -> Ticks {
     Ticks { low: 0, high: 0 }

@@ -1,7 +1,7 @@
 //! RCU slots: a value that is replaced about once a second, and that readers inside a section read without a retry.
 //!
 //! The words of a [seqcount latch](super::seqcount_latch) may change under a reader, which therefore has to check afterwards and retry. A
-//! reader inside a section need not: a slot is not written again before every section that may have read it has ended. The writer does not
+//! reader inside a section need not: a slot is written again only after every section that may have read it has ended. The writer does not
 //! wait for that. It starts to poll for a grace period after it has replaced the value, and checks at the next replacement whether that has
 //! elapsed:
 //!
@@ -17,16 +17,16 @@
 //! Letters as in `docs/ordering.md`.
 //!
 //! * **K4**: a value is in its slot before the pointer leads there: Release in `switch_to`, Acquire in `read`.
-//! * A slot is reused as any other RCU-protected memory is: the pointer is replaced (K4, in the role of P1), the fence that `start_poll` runs
+//! * A slot is reused like any other RCU-protected memory: the pointer is replaced (K4, in the role of P1), the fence that `start_poll` runs
 //!   comes after that (G2), and `reclaim` has seen the end of all sections that were open then (G3) before the slot is written.
 
 use crate::primitive::{AtomicPtr, Ordering};
 use std::sync::atomic::AtomicU32;
 
-/// The number of slots: the current one, one pending, and two for the seconds in which a section does not end.
+/// Number of slots: the current one, one pending, and two for the seconds in which a section does not end.
 pub(crate) const SLOTS: usize = 4;
 
-/// The slots, and which of them readers find. All functions but `read` are for one thread at a time.
+/// The slots, and the state of each. All functions except `read` are for one thread at a time.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct RcuSlots<P> {
@@ -45,7 +45,7 @@ unsafe impl<P: Sync> Sync for RcuSlots<P> {}
 unsafe impl<P: Send + Sync> Send for RcuSlots<P> {}
 
 impl<P> RcuSlots<P> {
-    /// No value: readers find `fallback`.
+    /// Creates slots without a value: readers find `fallback`.
     ///
     /// # Safety
     ///
@@ -87,7 +87,7 @@ impl<P> RcuSlots<P> {
         }
     }
 
-    /// Makes readers find `fallback`.
+    /// Lets readers find `fallback`.
     pub(crate) fn unpublish(&self) {
         // SAFETY: valid by the contract of `empty`.
         self.switch_to(unsafe { &*self.fallback });
@@ -106,7 +106,7 @@ impl<P> RcuSlots<P> {
         self.slots.iter().position(|slot| std::ptr::eq(slot, current)).map_or(0, |at| 1 << at)
     }
 
-    /// Calls `begin`, which begins a grace period and returns whether it could, if a slot is retired and no grace period is being polled.
+    /// If a slot is retired and no grace period is being polled, calls `begin`, which begins a grace period and returns whether it could.
     pub(crate) fn start_poll(&self, begin: impl FnOnce() -> bool) {
         let retired = self.retired.load(Ordering::Relaxed);
         if retired != 0 && self.pending.load(Ordering::Relaxed) == 0 && begin() {
@@ -115,7 +115,7 @@ impl<P> RcuSlots<P> {
         }
     }
 
-    /// Frees the pending slots if `has_elapsed` tells that the grace period that was begun last has elapsed.
+    /// Frees the pending slots if `has_elapsed` returns that the latest grace period has elapsed.
     pub(crate) fn reclaim(&self, has_elapsed: impl FnOnce() -> bool) {
         if self.pending.load(Ordering::Relaxed) != 0 && has_elapsed() {
             self.pending.store(0, Ordering::Relaxed);

@@ -10,11 +10,11 @@ pub(super) struct Reading {
     pub(super) tsc: u64,
     /// `CLOCK_MONOTONIC`, in ns.
     pub(super) ns: u64,
-    /// The largest possible error of `ns` at `tsc`, in ns.
+    /// The maximum error of `ns` at `tsc`, in ns.
     pub(super) uncertainty: u64,
 }
 
-/// The number of attempts, of which the best is taken.
+/// The number of attempts; the best one is used.
 const ATTEMPTS: usize = 5;
 
 /// Reads the counter between two readings of the clock, several times, and returns the attempt with the smallest uncertainty. The counter

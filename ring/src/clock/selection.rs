@@ -1,4 +1,4 @@
-//! Which clock the process uses, and how many channels depend on it.
+//! Selects the clock of the process, and counts the channels that depend on it.
 
 use super::calibration::{Calibration, TscRefused};
 use super::reading::compare_clocks;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A clock for the events of the process.
+/// A clock for the events of a process.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub enum Clock {
@@ -30,12 +30,12 @@ pub enum Clock {
     /// A function that returns nanoseconds.
     ///
     /// It is called on the traced threads, for each event, and in signal handlers that fire events, so it must not block,
-    /// allocate, or fire events. If it panics, the time is 0. A time below that of the last record in a ring is raised to it.
+    /// allocate, or fire events. If it panics, the time is 0. A time below the time of the last record in a ring is raised to it.
     User(fn() -> u64),
 }
 
 impl Clock {
-    /// Whether both are the same clock.
+    /// Returns whether both are the same clock.
     fn is(self, other: Self) -> bool {
         match (self, other) {
             (Self::User(one), Self::User(other)) => std::ptr::fn_addr_eq(one, other),
@@ -43,7 +43,7 @@ impl Clock {
         }
     }
 
-    /// Whether its times are those of `CLOCK_MONOTONIC`.
+    /// Returns whether it measures `CLOCK_MONOTONIC`.
     pub const fn is_monotonic(self) -> bool {
         matches!(self, Self::Monotonic | Self::System | Self::Coarse)
     }
@@ -58,10 +58,10 @@ impl Clock {
     }
 }
 
-/// The clock cannot be changed, because channels are open that use another one.
+/// The clock cannot be changed, because open channels use another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockInUse {
-    /// The [`name`] of that clock.
+    /// The [`name`] of the other clock.
     pub clock: &'static str,
 }
 
@@ -73,7 +73,7 @@ impl fmt::Display for ClockInUse {
 
 impl std::error::Error for ClockInUse {}
 
-/// The selected clock, and whether the counter can be trusted.
+/// The selected clock, and the state of the counter.
 struct Selection {
     clock: Clock,
     tsc: Result<Steering, Cow<'static, str>>,
@@ -85,10 +85,10 @@ static SELECTION: Mutex<Selection> = Mutex::new(Selection {
     tsc: Err(Cow::Borrowed("the time stamp counter has not been declared trustworthy")),
 });
 
-/// The number of channels that use the clock. It is incremented under the update lock.
+/// Number of channels that use the clock. It is incremented under the update lock.
 static USERS: AtomicUsize = AtomicUsize::new(0);
 
-/// Held by an open channel: the process keeps its clock for as long as there is one.
+/// Held by an open channel: the process keeps its clock as long as a channel is open.
 #[derive(Debug)]
 pub(crate) struct ClockHold(AtomicBool);
 
@@ -125,10 +125,10 @@ fn selection() -> MutexGuard<'static, Selection> {
     SELECTION.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Keeps the clock synchronised with `CLOCK_MONOTONIC`. To be called several times a second by the thread that drains channels; sessions
+/// Keeps the clock synchronised with `CLOCK_MONOTONIC`. The thread that drains channels must call this several times a second; sessions
 /// do so.
 ///
-/// Does nothing unless the clock is the time stamp counter and the last comparison is old enough: 100 ms at first, 1 s in the end. Not
+/// Does nothing unless the clock is the time stamp counter and the last comparison is old enough: 100 ms at first, finally 1 s. Not
 /// safe in signal handlers.
 ///
 /// Cost: a few nanoseconds; a comparison takes some `clock_gettime` calls and two short locks.
@@ -144,7 +144,7 @@ pub fn steer() {
 }
 
 impl Selection {
-    /// Puts the selected clock into use. The function goes first: readers call it as soon as the counter's line is cleared.
+    /// Puts the selected clock into use. The function is set first: readers call it as soon as the counter's line is cleared.
     fn apply(&mut self) {
         match self.clock {
             Clock::Monotonic | Clock::System => source::use_source(system::monotonic),
@@ -171,11 +171,11 @@ impl Selection {
     }
 }
 
-/// Selects the clock for the events of the process. There is one for the whole process, because a ring cannot hold times of several.
+/// Selects the clock for the events of the process. There is one for the whole process, because a ring cannot hold times of several clocks.
 ///
 /// # Errors
 ///
-/// If channels are open that use another clock.
+/// If open channels use another clock.
 pub fn select(clock: Clock) -> Result<(), ClockInUse> {
     with_selection(|selection| {
         if selection.clock.is(clock) {
@@ -200,11 +200,11 @@ pub fn name() -> &'static str {
     with_selection(|selection| selection.name())
 }
 
-/// Declares that the processors' time stamp counters are synchronised (Linux tells so by using them for its own clock), with this frequency.
-/// From here on [`Clock::Monotonic`] is derived from the counter, starting at the current time of `CLOCK_MONOTONIC`, and has to be
+/// Declares that the processors' time stamp counters are synchronised (Linux indicates this by using them for its own clock), with this frequency.
+/// From now on [`Clock::Monotonic`] is derived from the counter, starting at the current time of `CLOCK_MONOTONIC`, and must be
 /// [steered](super::steer).
 ///
-/// If the counter is already in use, the calibration is ignored. The time is then set to that of `CLOCK_MONOTONIC` if no channel is open,
+/// If the counter is already in use, the calibration is ignored. The time is then set to `CLOCK_MONOTONIC` if no channel is open,
 /// and left to the steering otherwise.
 ///
 /// # Errors
@@ -231,7 +231,7 @@ pub fn trust_tsc(calibration: Calibration) -> Result<(), TscRefused> {
     })
 }
 
-/// Declares that the time stamp counter cannot be trusted: [`Clock::Monotonic`] is read by `clock_gettime` from here on. [`describe`] shows
+/// Declares that the time stamp counter cannot be trusted: [`Clock::Monotonic`] is read by `clock_gettime` from now on. [`describe`] shows
 /// the reason.
 pub fn distrust_tsc(reason: impl Into<Cow<'static, str>>) {
     let reason = reason.into();
@@ -244,18 +244,18 @@ pub fn distrust_tsc(reason: impl Into<Cow<'static, str>>) {
 }
 
 /// Measures the time stamp counter for `duration` (at least 1 ms; 10 ms give an accuracy of a few ppm, which steering improves), and
-/// [trusts](trust_tsc) it: for programs without sessions, on machines whose counters are known to be synchronised.
+/// [trusts](trust_tsc) it. For programs without sessions, on machines whose counters are known to be synchronised.
 ///
-/// Sleeps for that time.
+/// Sleeps for that duration.
 ///
 /// # Errors
 ///
-/// As [`Calibration::measure`].
+/// The same as for [`Calibration::measure`].
 pub fn calibrate(duration: Duration) -> Result<(), TscRefused> {
     trust_tsc(Calibration::measure(duration)?)
 }
 
-/// Describes the clock in a few words: its source, and its accuracy or the reason why it is not the counter.
+/// Describes the clock in a few words: its source, and its accuracy or the reason that the counter is not used.
 pub fn describe() -> String {
     with_selection(|selection| match (selection.clock, &selection.tsc) {
         (Clock::Monotonic, Ok(_)) => {

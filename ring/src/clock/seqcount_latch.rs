@@ -1,14 +1,14 @@
-//! A seqcount latch: a few words that are replaced together and read together, without a lock, also by a signal handler that has
-//! interrupted the very thread that replaces them. Linux has the same structure under the same name (`seqcount_latch_t`).
+//! A seqcount latch: a few words that are replaced together and read together, without a lock, even by a signal handler that has
+//! interrupted the thread that is replacing them. Linux has the same structure with the same name (`seqcount_latch_t`).
 //!
 //! There are two slots. One holds the current words; the writer fills the other, and then switches `current` to it. So a reader always finds a
-//! slot that is not being written, and never waits. A slow reader's slot may be written for the next replacement but one: the reader loads
+//! slot that is not being written, and never waits. A slow reader's slot may be written by the next replacement but one: the reader loads
 //! `current` again afterwards, and retries if it has changed.
 //!
 //! **Why a reader never accepts a mixture.** Suppose it has loaded generation g from `current`, and the words of slot g mod 2.
 //!
 //! * It cannot have words older than g's: those were overwritten before g was stored (K1).
-//! * Words newer than g's were stored for generation g + 2 or later, since g + 1 is in the other slot. Before that, `current` had changed
+//! * Words newer than g's were stored for generation g + 2 or later, because g + 1 is in the other slot. Before that, `current` had changed
 //!   from g (to g + 1 at the latest), and the fences (K2) make the reader's second load return that value or a later one. Generations only
 //!   grow, so g never comes back, and the reader retries.
 
@@ -39,7 +39,7 @@ impl<const N: usize> SeqcountLatch<N> {
         Self { current: AtomicU64::new(0), slots, last: AtomicU64::new(0) }
     }
 
-    /// The current words, and the result that `meanwhile` returned while they were current: it is called again if they are replaced during it.
+    /// The current words, and the result of `meanwhile`, called while they were current: it is called again if they are replaced during the call.
     #[inline(always)]
     pub(crate) fn read<R>(&self, meanwhile: impl Fn() -> R) -> Option<([u64; N], R)> {
         loop {
@@ -62,13 +62,13 @@ impl<const N: usize> SeqcountLatch<N> {
         self.current.load(Ordering::Acquire)
     }
 
-    /// A word of that generation or of a later one: nothing may depend on it before [`is_current`](Self::is_current) has returned `true`.
+    /// A word of that generation or of a later one. It must not be used before [`is_current`](Self::is_current) has returned `true`.
     #[inline(always)]
     pub(crate) fn word(&self, generation: u64, at: usize) -> u64 {
         self.slots[(generation % 2) as usize][at].load(Ordering::Relaxed)
     }
 
-    /// Whether all words that were read for the generation belong to it.
+    /// Returns whether all words that were read for the generation belong to it.
     #[inline(always)]
     pub(crate) fn is_current(&self, generation: u64) -> bool {
         // K2: pairs with the Release fence in `publish`: a reader that has loaded a word of a later generation sees below that `current`
@@ -90,7 +90,7 @@ impl<const N: usize> SeqcountLatch<N> {
         self.current.store(generation, Ordering::Release);
     }
 
-    /// Removes the words. Not concurrently with itself or `publish`.
+    /// Removes the words. Must not run concurrently with itself or `publish`.
     pub(crate) fn clear(&self) {
         self.current.store(0, Ordering::Relaxed);
     }
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
     use std::thread;
 
-    /// Words that belong together are replaced as fast as possible, and removed now and then.
+    /// Replaces words that belong together as fast as possible, and removes them now and then.
     #[test]
     fn a_reader_never_sees_a_mixture() {
         static LATCH: SeqcountLatch<5> = SeqcountLatch::empty();

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 /// A function that returns the time, in ns.
 pub(super) type Source = fn() -> u64;
 
-/// The current one.
+/// The current source.
 static SOURCE: Pointer = Pointer::to(system::monotonic);
 /// The user's function, which [`guarded`] calls.
 static USER: Pointer = Pointer::to(system::monotonic);
@@ -32,7 +32,7 @@ impl Pointer {
     }
 }
 
-/// The time now.
+/// The current time.
 #[cold]
 #[inline(never)]
 pub(super) fn now() -> u64 {

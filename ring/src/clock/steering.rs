@@ -3,27 +3,27 @@
 use super::line::{Line, SHIFT, rate_between, ticks, to_window_end};
 use super::reading::Reading;
 
-/// The first pause between comparisons, in ns; each pause is twice the one before, up to the longest.
+/// The first pause between comparisons, in ns; each pause is twice as long as the previous one, up to the longest.
 const FIRST_PERIOD: u64 = 100_000_000;
 const LONGEST_PERIOD: u64 = 1_000_000_000;
 /// A difference above this, in ns, is corrected by a step instead of a slew.
 const STEP: u64 = 1_000_000;
-/// The reciprocal of the largest slew: 500 ppm, the kernel's own limit.
+/// The reciprocal of the maximum slew: 500 ppm, the kernel's own limit.
 const SLEW_LIMIT: u64 = 2000;
 /// A reading with a larger uncertainty than this, in ns, is skipped…
 const GOOD_ENOUGH: u64 = 1000;
-/// …for at most so many periods.
+/// …for at most this number of periods.
 const MAX_SKIPPED: i64 = 4;
-/// The reciprocal of the largest difference between two rates of the same counter and clock.
+/// The reciprocal of the maximum plausible difference between two rates of the same counter and clock.
 const PLAUSIBLE: i64 = 1000;
 
-/// The line, and what is known about the two clocks.
+/// The line, and the known state of the two clocks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Steering {
     line: Line,
     last: Reading,
     period: u64,
-    /// The last comparison led to a step.
+    /// Set if the last comparison led to a step.
     stepped: bool,
 }
 
@@ -65,7 +65,7 @@ impl Steering {
         *self = Self::begin(reading, self.line.rate);
     }
 
-    /// Computes the next line, which takes over at `now`, in ticks, shortly after the reading.
+    /// Computes the next line, which takes effect at `now`, in ticks, shortly after the reading.
     pub(super) fn compare(&mut self, reading: Reading, now: u64) -> SteeringOutcome {
         let passed = reading.tsc.wrapping_sub(self.last.tsc).cast_signed();
         let difference = self.line.at(reading.tsc).wrapping_sub(reading.ns).cast_signed();
@@ -91,8 +91,8 @@ impl Steering {
         SteeringOutcome::Steered { error: error + reading.uncertainty }
     }
 
-    /// The new rate, given the rate measured over the last period: an eighth of a difference that the uncertainty of the readings explains is
-    /// adopted, and half of any other.
+    /// The new rate, given the rate measured over the last period. If the uncertainty of the readings explains the difference, an eighth of it is
+    /// adopted, otherwise half.
     fn learn(&self, measured: i64, reading: Reading, passed: i64) -> i64 {
         let known = self.line.rate;
         let change = measured - known;
@@ -129,7 +129,7 @@ mod tests {
             self.ns += ns;
         }
 
-        /// Has a pseudo-random error of up to `noise`.
+        /// Returns a reading with a pseudo-random error of up to `noise`.
         fn reading(&mut self) -> Reading {
             self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let off = (self.random >> 33) % (2 * self.noise + 1);
@@ -140,7 +140,7 @@ mod tests {
             rate_of(2_500_000_000).expect("plausible")
         }
 
-        /// Steers for so many rounds; returns the largest difference in the second half.
+        /// Steers for `rounds` rounds, and returns the largest difference in the second half.
         fn follow(&mut self, steering: &mut Steering, rounds: u64) -> u64 {
             let mut worst = 0;
             for round in 0..rounds {
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_correction_ends_by_itself() {
-        // An hour without steering, at a rate that is 25 parts in a billion off.
+        // An hour without steering, at a rate that differs by 25 parts in a billion.
         let mut world = World { ppb: 25, ..World::new() };
         let mut steering = Steering::begin(world.reading(), World::rate());
         world.pass(3_600_000_000_000);

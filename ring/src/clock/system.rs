@@ -45,7 +45,7 @@ fn nanoseconds(time: &libc::timespec) -> u64 {
     time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
 }
 
-/// Time since the first call, in ns: this target has no clock that processes share.
+/// Time since the first call, in ns: this target has no clock that is shared by processes.
 #[cfg(not(posix))]
 pub(super) fn monotonic() -> u64 {
     use std::sync::OnceLock;

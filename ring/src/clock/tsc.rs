@@ -1,4 +1,4 @@
-//! The clock that is derived from the time stamp counter: the current line, and its steering.
+//! The clock derived from the time stamp counter: the current line, and its steering.
 
 use super::fast_clock;
 use super::line::Line;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 /// The current line; empty while another clock is in use. Replaced under the update lock.
 static LINE: SeqcountLatch<5> = SeqcountLatch::empty();
 
-/// When the line was last compared with the clock, and how long after that the next comparison is due, both in ticks; `i64::MAX` while it
+/// The time of the last comparison of the line with the clock, and the ticks from then until the next comparison is due; `i64::MAX` while it
 /// is not steered. Only a hint: it saves early callers the lock.
 static COMPARED: AtomicU64 = AtomicU64::new(0);
 static DUE_AFTER: AtomicI64 = AtomicI64::new(i64::MAX);
@@ -20,7 +20,7 @@ static DUE_AFTER: AtomicI64 = AtomicI64::new(i64::MAX);
 static ERROR: AtomicU64 = AtomicU64::new(0);
 static STEPS: AtomicU64 = AtomicU64::new(0);
 
-/// The time now; `None` while another clock is in use.
+/// The current time; `None` while another clock is in use.
 #[inline(always)]
 pub(super) fn now() -> Option<u64> {
     let (words, ticks) = LINE.read(counter)?;
@@ -38,20 +38,20 @@ fn to_words(line: &Line) -> [u64; 5] {
     [base_tsc, base_ns, bent_rate.cast_unsigned(), bend.cast_unsigned(), rate.cast_unsigned()]
 }
 
-/// Whether the line is to be compared with the clock again.
+/// Returns whether the line must be compared with the clock again.
 pub(super) fn is_comparison_due() -> bool {
     let elapsed = counter().wrapping_sub(COMPARED.load(Ordering::Relaxed));
-    // A counter that went backwards shows as a huge difference, and is compared at once.
+    // A counter that went backwards gives a huge difference, and is compared immediately.
     elapsed >= DUE_AFTER.load(Ordering::Relaxed).cast_unsigned()
 }
 
-/// The largest difference between [`now`](super::now) and `CLOCK_MONOTONIC`, in ns: the difference at the last comparison plus its
+/// The maximum difference between [`now`](super::now) and `CLOCK_MONOTONIC`, in ns: the difference at the last comparison plus its
 /// uncertainty, or the resolution of the coarse clock. 0 if the time is `CLOCK_MONOTONIC` itself, or is unrelated to it.
 pub fn error_bound() -> u64 {
     ERROR.load(Ordering::Relaxed)
 }
 
-/// How often the time jumped because it was more than 1 ms away from `CLOCK_MONOTONIC`: after a suspend or a live migration.
+/// Number of times the time jumped because it was more than 1 ms away from `CLOCK_MONOTONIC`: after a suspend or a live migration.
 pub fn steps() -> u64 {
     STEPS.load(Ordering::Relaxed)
 }
@@ -70,7 +70,7 @@ pub(super) fn compare(steering: &mut Steering) {
     publish(steering);
 }
 
-/// Sets the time to that of the clock, and takes it from the counter from here on. The update lock is held.
+/// Sets the time to the clock's, and takes it from the counter from now on. The update lock is held.
 pub(super) fn begin(steering: &mut Steering) {
     steering.set(compare_clocks());
     ERROR.store(steering.last().uncertainty, Ordering::Relaxed);
@@ -84,7 +84,7 @@ fn publish(steering: &Steering) {
     DUE_AFTER.store(steering.due_after(), Ordering::Relaxed);
 }
 
-/// Stops using the counter: another clock, with this error bound, is in use from here on. The update lock is held.
+/// Stops using the counter: another clock, with this error bound, is in use from now on. The update lock is held.
 pub(super) fn end(error: u64) {
     fast_clock::disable();
     LINE.clear();

@@ -1,16 +1,16 @@
-//! The user context of a future, which threads take up while they poll it.
+//! The user context of a future, which threads adopt while they poll it.
 
 use super::{get, set};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// The future, during each poll of which [`Context::User`](super::Context::User) is `value`, on whichever thread. Then the thread has again
-/// the value that it had before. What the future itself [sets](set), its later polls have.
+/// Wraps a future so that during each poll [`Context::User`](super::Context::User) is `value`, on whichever thread. Afterwards the thread has its
+/// previous value again. If the future itself [sets](set) a value, its later polls keep it.
 ///
-/// A task that the future starts does not inherit the value: `spawn(scope(get(), task))` passes it on.
+/// Tasks started by the future do not inherit the value; pass it on with `spawn(scope(get(), task))`.
 ///
-/// Costs three stores for each poll.
+/// Costs three stores per poll.
 ///
 /// ```
 /// # use tracepoint_ring as tracepoint;
@@ -29,7 +29,7 @@ pub fn scope<F: Future>(value: u64, future: F) -> Scope<F> {
     Scope { value, future }
 }
 
-/// A future with a user context, made by [`scope`].
+/// A future with a user context, created by [`scope`].
 #[derive(Clone, Debug)]
 #[must_use = "futures do nothing unless they are polled"]
 pub struct Scope<F> {
@@ -53,7 +53,7 @@ impl<F: Future> Future for Scope<F> {
     }
 }
 
-/// Gives the thread its value back, also if the poll unwinds.
+/// Restores the thread's value, even if the poll unwinds.
 struct Restored<'f> {
     before: u64,
     value: &'f mut u64,

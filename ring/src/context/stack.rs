@@ -1,16 +1,16 @@
-//! The call stack of the calling thread, by frame pointers.
+//! The call stack of the calling thread, found by frame pointers.
 //!
-//! In a function with a frame pointer the register points to two words on the stack: the caller's frame pointer, and the return address. In a
-//! program that is built without frame pointers (`-C force-frame-pointers=yes` enables them) the register can hold any value. So only the
+//! In a function with a frame pointer, the register points to two words on the stack: the caller's frame pointer, and the return address. In a
+//! program built without frame pointers (`-C force-frame-pointers=yes` enables them), the register can hold any value. Therefore only the
 //! thread's original stack is read, whose bounds are looked up once. While the thread runs on another stack (of a signal handler, or of a
-//! coroutine) the call stack is empty.
+//! coroutine), the call stack is empty.
 
 use std::ops::Range;
 
-/// The largest number of callers in a record.
+/// Maximum number of callers in a record.
 pub(super) const MAX_DEPTH: usize = 64;
 
-/// Stores the callers of the function whose stack pointer was `site`, the innermost first; returns how many there are. With 0, those of the
+/// Stores the callers of the function whose stack pointer was `site`, innermost first, and returns their number. With 0, stores the callers of the
 /// calling function.
 #[inline(always)]
 pub(super) fn walk(site: usize, callers: &mut [u64]) -> usize {
@@ -19,12 +19,12 @@ pub(super) fn walk(site: usize, callers: &mut [u64]) -> usize {
     if !stack.contains(&here) {
         return 0;
     }
-    // SAFETY: the stack is mapped from the stack pointer to its end, since the thread runs on it.
+    // SAFETY: the stack is mapped from the stack pointer to its end, because the thread runs on it.
     follow(frame, site, here..stack.end, callers, |at| unsafe { (at as *const usize).read_volatile() })
 }
 
-/// Follows the frame pointers inside `stack`, whose words `read` returns. Return addresses below `site` are left out: they are in functions of
-/// the tracepoint, which were called by the one whose stack pointer that was.
+/// Follows the frame pointers inside `stack`; `read` returns its words. Return addresses below `site` are omitted: they are in functions of
+/// the tracepoint, called by the function whose stack pointer was `site`.
 fn follow(frame: usize, site: usize, stack: Range<usize>, callers: &mut [u64], read: impl Fn(usize) -> usize) -> usize {
     const WORD: usize = size_of::<usize>();
     let (mut frame, mut lowest, mut depth) = (frame, stack.start, 0);
@@ -39,7 +39,7 @@ fn follow(frame: usize, site: usize, stack: Range<usize>, callers: &mut [u64], r
         if back == 0 {
             return depth;
         }
-        // A function that has no frame yet, or no longer, because it ends by a jump to the next one, has only its return address there.
+        // If a function does not have a frame yet, or no longer, because it ends with a jump to the next one, only its return address is there.
         if frame + WORD >= site {
             callers[depth] = back as u64;
             depth += 1;
@@ -83,13 +83,13 @@ mod bounds {
     use std::ops::Range;
     use std::sync::atomic::{AtomicUsize, Ordering, compiler_fence};
 
-    /// The largest assumed size of the main thread's stack: the kernel places no other mapping this close below its end.
+    /// The maximum assumed size of the main thread's stack: the kernel places no other mapping this close below its end.
     const MAIN: usize = 128 << 20;
 
     /// The size of a read of the list of mappings: the kernel returns at most a page of 4 KiB at once.
     const BUFFER: usize = 4 << 10;
 
-    /// In `END`: not looked up yet.
+    /// Value of `END`: not looked up yet.
     const UNKNOWN: usize = 0;
 
     thread_local! {
@@ -101,7 +101,7 @@ mod bounds {
     /// The bounds of the calling thread's original stack, looked up at the first call. Empty if they cannot be found.
     pub(super) fn of_this_thread() -> Range<usize> {
         if END.with(|end| end.load(Ordering::Relaxed)) == UNKNOWN {
-            // Remember a failure as an empty range: another attempt would fail too.
+            // Remember a failure as an empty range: another attempt would fail as well.
             let found = keeping_errno(find).unwrap_or(1..1);
             START.with(|start| start.store(found.start, Ordering::Relaxed));
             // X1: pairs with the load of END. A handler that runs in between looks the bounds up itself.
@@ -127,8 +127,8 @@ mod bounds {
         done
     }
 
-    /// Finds the thread's stack in the list of mappings: the kernel names the main thread's; that of another thread contains the C library's
-    /// thread descriptor.
+    /// Finds the thread's stack in the list of mappings: the kernel names the main thread's stack; the stack of another thread contains the C
+    /// library's thread descriptor.
     fn find() -> Option<Range<usize>> {
         // In glibc, musl and bionic the value is the address of the thread descriptor, which is at the end of the thread's stack, except for
         // the main thread.
@@ -141,9 +141,9 @@ mod bounds {
         Some(if is_main { mapping.end.saturating_sub(MAIN)..mapping.end } else { mapping.start..thread })
     }
 
-    /// The first mapping for which `wanted` returns `true`.
+    /// The first mapping that `wanted` accepts.
     fn look_up(wanted: impl Fn(&Range<usize>, bool) -> bool) -> Option<(Range<usize>, bool)> {
-        // Not on the stack, which may be a small one of a signal handler.
+        // Not on the stack, which may be the small one of a signal handler.
         // SAFETY: a new anonymous mapping at an address that the kernel selects.
         let page = unsafe {
             let (rights, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
@@ -178,14 +178,14 @@ mod bounds {
     struct Lines {
         start: usize,
         end: usize,
-        /// 0 in the first address, 1 in the second, 2 after them.
+        /// 0 in the first address, 1 in the second, 2 after both.
         part: u8,
         /// The last bytes of the line.
         last: u64,
     }
 
     impl Lines {
-        /// Takes the next byte. At the end of a line, returns the mapping, and whether it is the main thread's stack.
+        /// Processes the next byte. At the end of a line, returns the mapping, and whether it is the main thread's stack.
         fn take(&mut self, byte: u8) -> Option<(Range<usize>, bool)> {
             let digit = char::from(byte).to_digit(16).unwrap_or(0) as usize;
             match (self.part, byte) {
@@ -264,7 +264,7 @@ mod tests {
         callers_of(0, words, first, depth)
     }
 
-    /// The same from the stack pointer `site` on.
+    /// The same, starting from the stack pointer `site`.
     fn callers_of(site: usize, words: &[usize], first: usize, depth: usize) -> Vec<u64> {
         let mut callers = vec![0; depth];
         let read = |at: usize| {
@@ -293,7 +293,7 @@ mod tests {
         let words = [7, at(3), 101, at(6), 102, 7, 0, 103];
         assert_eq!(callers(&words, 1, 9), [101, 102, 103]);
         assert_eq!(callers(&words, 1, 2), [101, 102]);
-        // To itself, downwards, out of the stack, to its last word, unaligned, to null.
+        // Frames that point to themselves, downwards, out of the stack, to its last word, to an unaligned address, or to null.
         for next in [at(1), at(0), at(8), at(7), at(3) + 1, usize::MAX, usize::MAX - WORD, 0] {
             assert_eq!(callers(&[7, next, 101, 0, 102, 7, 7, 7], 1, 9), [101], "{next:x}");
         }

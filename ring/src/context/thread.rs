@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 /// The size of the kernel's buffer for a name, including the NUL.
 const SIZE: usize = 16;
 
-/// Set in the last byte of a name that has been looked up. The other bits of that byte, which holds the kernel's NUL, are the length.
+/// Set in the last byte of a name that has been looked up. The other bits of that byte, where the kernel has a NUL, are the length.
 const KNOWN: u8 = 0x80;
 
 /// The name of a thread.
@@ -22,7 +22,7 @@ impl Name {
         &self.0[..length.min(SIZE - 1)]
     }
 
-    /// Looks the name up.
+    /// Looks up the name.
     #[cold]
     fn ask() -> Self {
         let mut name = ask_name();
@@ -39,7 +39,7 @@ thread_local! {
     static NAME: [AtomicU64; 2] = const { [const { AtomicU64::new(0) }; 2] };
 }
 
-/// The name of the calling thread at the first call on it.
+/// The name that the calling thread had when it first called this.
 pub(super) fn name() -> Name {
     NAME.with(|[front, back]| {
         if back.load(Ordering::Relaxed) == 0 {
@@ -62,7 +62,7 @@ fn ask_name() -> [u8; SIZE] {
     name
 }
 
-/// The processor on which the calling thread runs, or ran just before.
+/// The processor on which the calling thread runs, or has just run.
 #[cfg(linux_kernel)]
 pub(super) fn cpu() -> u32 {
     // SAFETY: takes no arguments. Returns -1, which is all ones, on failure.

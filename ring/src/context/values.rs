@@ -19,7 +19,7 @@ pub(crate) struct ContextValues<'s> {
     callers: &'s [u64],
 }
 
-/// Calls `then` with the call stack of the site whose event the thread is in, or with an empty one if the context is not wanted.
+/// Calls `then` with the call stack of the site whose event the thread is processing, or with an empty one if the context is not configured.
 #[inline(always)]
 pub(crate) fn with_callers(which: Contexts, slot: &ThreadSlot, then: impl Fn(&[u64])) {
     if which.contains(Context::CallStack) {

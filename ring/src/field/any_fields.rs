@@ -1,5 +1,5 @@
-//! Fields whose values have types that are known at run time: encoded one after the other into a buffer, and copied from there into the
-//! record, whose size is known then.
+//! Fields whose values have types that are known only at run time. They are encoded one after the other into a buffer, and copied from there to the
+//! record, once its size is known.
 
 use super::formatted::{CUT, boundary};
 use super::sealed::Sealed;
@@ -9,25 +9,25 @@ use super::variant::{AnyValue, TEXT};
 use std::fmt;
 use std::mem::MaybeUninit;
 
-/// The most values of an event; further ones are left out.
+/// Maximum number of values of an event; further ones are omitted.
 pub const MAX_ANY_FIELDS: usize = 32;
-/// The bytes of all texts of an event together.
+/// Maximum total size of all texts of an event in bytes.
 const MAX_TEXTS: usize = 2048;
-/// The largest size of a value besides the bytes of its text: a tag and a number. A text has its tag, the mark of the cut, and a NUL.
+/// Maximum size of a value without the bytes of its text: a tag and a number. A text has its tag, the truncation mark, and a NUL.
 const MAX_NUMBER: usize = 9;
 const _: () = assert!(1 + CUT.len() < MAX_NUMBER);
 const ROOM: usize = MAX_TEXTS + MAX_ANY_FIELDS * MAX_NUMBER;
 
-/// Encoded values, in the order of the fields. Nothing is allocated, and what is not used is not initialised.
+/// Encoded values in the order of the fields. Nothing is allocated, and unused parts are not initialised.
 ///
-/// The number behind the bytes is not 0 at first: the compiler clears zeros together with bytes next to them that need not be initialised, here all.
-/// `values` is between `text_room` and `used`, which change together with it: of two neighbours of one size the compiler makes one load, which has
-/// to wait in the processor for the separate stores of each before it.
+/// The number after the bytes is initially not 0: the compiler clears zeros together with neighbouring bytes that need not be initialised, here all
+/// bytes. `values` is between `text_room` and `used`, which change together with it: the compiler merges the loads of two neighbours of the same size
+/// into one load, which would have to wait in the processor for the preceding separate stores to both.
 #[derive(Debug)]
 #[repr(C)]
 pub struct AnyBuffer {
     bytes: [MaybeUninit<u8>; ROOM],
-    /// The bytes that further texts may have.
+    /// Number of bytes available for further texts.
     text_room: usize,
     values: u32,
     nuls: u32,
@@ -47,8 +47,8 @@ impl AnyBuffer {
         self.values as usize
     }
 
-    /// Adds the value of the next field, unless there are [`MAX_ANY_FIELDS`]. A text is cut off if the texts of the event have more than 2048
-    /// bytes together.
+    /// Adds the value of the next field, unless there are [`MAX_ANY_FIELDS`] values already. A text is truncated if the texts of the event exceed
+    /// 2048 bytes in total.
     #[inline(always)]
     pub fn push(&mut self, value: AnyValue<'_>) {
         match value {
@@ -76,14 +76,14 @@ impl AnyBuffer {
         }
     }
 
-    /// Adds what `write` writes as the text of the next field, as [`push`](Self::push) does. An error of it ends the text.
+    /// Adds the output of `write` as the text of the next field, like [`push`](Self::push). An error of `write` ends the text.
     #[inline]
     pub fn push_text(&mut self, write: impl FnOnce(&mut AnyText<'_>) -> fmt::Result) {
         if self.values() < MAX_ANY_FIELDS {
             // SAFETY: there is room for MAX_NUMBER bytes, of which the text takes at most one, the mark of the cut, and one.
             unsafe { self.end().write(TEXT) };
             self.added(1);
-            // Also the error by which the formatting of what would not be kept was ended.
+            // Ignore the error: it is also used to end formatting once further text would not be kept.
             let _ = write(&mut AnyText { buffer: self, is_cut: false });
             // SAFETY: as above.
             unsafe { self.end().write(0) };
@@ -94,13 +94,13 @@ impl AnyBuffer {
     /// The values.
     #[inline(always)]
     pub fn fields(&self) -> AnyFields<'_> {
-        // SAFETY: what has advanced `used` has initialised the bytes up to there.
+        // SAFETY: the code that advances `used` has initialised the bytes up to there.
         let bytes = unsafe { std::slice::from_raw_parts(self.bytes.as_ptr().cast(), self.used) };
         AnyFields { bytes, nuls: self.nuls }
     }
 
-    /// Where the next byte goes. Each value has room for [`MAX_NUMBER`] bytes, and all texts for what is left of [`MAX_TEXTS`]: a check at
-    /// each value would take as long as writing it.
+    /// The address of the next byte. Each value has room for [`MAX_NUMBER`] bytes, and all texts share the rest of [`MAX_TEXTS`]: checking the room
+    /// for each value would take as long as writing it.
     #[inline(always)]
     fn end(&mut self) -> *mut u8 {
         debug_assert!(
@@ -111,7 +111,7 @@ impl AnyBuffer {
         unsafe { self.bytes.as_mut_ptr().add(self.used).cast() }
     }
 
-    /// A value was added, or the begin of one, of this size.
+    /// Records that a value of this size, or the beginning of one, was added.
     #[inline(always)]
     fn added(&mut self, size: usize) {
         self.used += size;
@@ -119,7 +119,7 @@ impl AnyBuffer {
     }
 }
 
-/// Copies a text. If it has NULs, replaces them and counts it in `nuls`.
+/// Copies a text. If it contains NULs, replaces them and counts the text in `nuls`.
 ///
 /// # Safety
 ///
@@ -134,7 +134,7 @@ unsafe fn copy(text: &str, to: *mut u8, nuls: &mut u32) {
     }
 }
 
-/// As [`copy`], for a text that has a NUL.
+/// The same as [`copy`], for a text that contains a NUL.
 #[cold]
 unsafe fn copy_with_nuls(text: &str, to: *mut u8) {
     // SAFETY: the caller guarantees the room; `copy_from_nonoverlapping` initialises what `replace_nuls` gets.
@@ -173,7 +173,7 @@ impl fmt::Write for AnyText<'_> {
 }
 
 impl AnyText<'_> {
-    /// Takes what fits of `text`, and marks the end. The error ends the formatting.
+    /// Copies the part of `text` that fits, and marks the end. The error ends the formatting.
     #[cold]
     fn cut(&mut self, text: &str) -> fmt::Result {
         if !self.is_cut {
@@ -190,7 +190,7 @@ impl AnyText<'_> {
     }
 }
 
-/// As many values as the event has fields, which is known at run time only.
+/// The values of an event's fields; their number is known only at run time.
 #[derive(Clone, Copy, Debug)]
 pub struct AnyFields<'a> {
     bytes: &'a [u8],

@@ -1,8 +1,8 @@
-//! Arguments of functions under `#[traced]`: the type decides whether one is a field.
+//! Arguments of functions with `#[traced]`: the type determines whether one is a field.
 //!
-//! The macro sees how a type is written, from which follows the type `A` that the field would have; `Duration` may still be any type of that
-//! name. [`Argument`] has `IS_FIELD` and `get` twice: inherent ones, where `T` gives an `A`, and those of the trait [`NoField`], for all types.
-//! The compiler takes the inherent ones where they exist.
+//! The macro sees only the spelling of a type. From it follows the type `A` that the field would have; but `Duration`, for example, may be any type
+//! with that name. [`Argument`] has `IS_FIELD` and `get` twice: inherent ones, if `T` gives an `A`, and those of the trait [`NoField`], for all
+//! types. The compiler prefers the inherent ones if they exist.
 
 use super::Scalar;
 use std::fmt::{self, Display};
@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// An argument of type `T` that is a field if it gives an `A`.
+/// An argument of type `T`, which is a field if it gives an `A`.
 pub struct Argument<'a, T: ?Sized, A>(&'a T, PhantomData<A>);
 
 impl<T: ?Sized, A> fmt::Debug for Argument<'_, T, A> {
@@ -20,7 +20,7 @@ impl<T: ?Sized, A> fmt::Debug for Argument<'_, T, A> {
 }
 
 impl<'a, T: ?Sized, A> Argument<'a, T, A> {
-    /// This argument.
+    /// Wraps an argument.
     #[inline(always)]
     pub const fn new(argument: &'a T) -> Self {
         Self(argument, PhantomData)
@@ -31,21 +31,21 @@ impl<'a, T: Gives<'a, A> + ?Sized, A> Argument<'a, T, A> {
     /// It is a field.
     pub const IS_FIELD: bool = true;
 
-    /// What the span gets.
+    /// The value for the span.
     #[inline(always)]
     pub fn get(self) -> A {
         self.0.give()
     }
 }
 
-/// What all arguments have.
+/// Fallback items that all arguments have.
 pub trait NoField {
     /// The type that the field would have.
     type Given: Absent;
     /// It is not a field.
     const IS_FIELD: bool = false;
 
-    /// What the span gets in place of a field.
+    /// The value passed to the span in place of a field.
     #[inline(always)]
     fn get(self) -> Self::Given
     where
@@ -142,7 +142,7 @@ impl<'a, T: Display> Gives<'a, &'a dyn Display> for T {
     }
 }
 
-/// What stands for an argument that is not a field. Nothing reads it.
+/// The type of the placeholder for an argument that is not a field. It is never read.
 pub trait Absent {
     /// Any value.
     fn absent() -> Self;

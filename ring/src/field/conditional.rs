@@ -1,4 +1,4 @@
-//! Fields that an event has only on a condition that is known at compile time.
+//! Fields that an event has only under a condition that is known at compile time.
 
 use super::sealed::Sealed;
 use super::types::FieldDescriptor;
@@ -32,7 +32,7 @@ impl<V: FieldValue, const IS_THERE: bool> Fields for Conditional<V, IS_THERE> {
     }
 }
 
-/// How many of the fields are there.
+/// Number of fields that are present.
 pub const fn count(fields: &[(bool, FieldDescriptor)]) -> usize {
     let (mut count, mut at) = (0, 0);
     while at < fields.len() {
@@ -42,7 +42,7 @@ pub const fn count(fields: &[(bool, FieldDescriptor)]) -> usize {
     count
 }
 
-/// The `N` fields that are there, at least one.
+/// The `N` fields that are present, at least one.
 pub const fn present<const N: usize>(fields: &[(bool, FieldDescriptor)]) -> [FieldDescriptor; N] {
     let mut present = [fields[0].1; N];
     let (mut count, mut at) = (0, 0);
@@ -56,7 +56,7 @@ pub const fn present<const N: usize>(fields: &[(bool, FieldDescriptor)]) -> [Fie
     present
 }
 
-/// The length of the text that [`joined`] makes.
+/// Length of the text that [`joined`] produces.
 pub const fn joined_length(parts: &[(bool, &str)]) -> usize {
     let (mut length, mut at) = (0, 0);
     while at < parts.len() {
@@ -68,7 +68,7 @@ pub const fn joined_length(parts: &[(bool, &str)]) -> usize {
     length
 }
 
-/// The bytes of those texts that are there, one after the other.
+/// The bytes of the texts that are present, concatenated.
 pub const fn joined<const N: usize>(parts: &[(bool, &str)]) -> [u8; N] {
     let mut bytes = [0; N];
     let (mut length, mut at) = (0, 0);

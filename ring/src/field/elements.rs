@@ -73,7 +73,7 @@ impl<T: Scalar> Sealed for Sequence<'_, T> {}
 impl<T: Scalar + std::fmt::Debug> FieldValue for Sequence<'_, T> {
     #[inline(always)]
     fn encoded_size(&self) -> usize {
-        // Saturating, as for arrays. A length above 32 bits never reaches `encode`, since no packet is that large.
+        // Saturating, as for arrays. A length above 32 bits never reaches `encode`, because no packet is that large.
         self.0.len().saturating_mul(T::WIDTH).min(MAX_SIZE - 4) + 4
     }
 

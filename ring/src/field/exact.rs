@@ -1,8 +1,8 @@
-//! Integers and floating-point numbers compared without rounding.
+//! Compares integers and floating-point numbers without rounding.
 
 use std::cmp::Ordering;
 
-/// How an integer compares to a floating-point number, exactly; `None`: that is NaN. The integer is within ±2^64.
+/// Compares an integer with a floating-point number exactly; `None` if the latter is NaN. The integer is within ±2^64.
 #[doc(hidden)]
 #[inline]
 pub fn compare_exactly(integer: i128, float: f64) -> Option<Ordering> {

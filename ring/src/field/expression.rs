@@ -85,7 +85,7 @@ impl Printed for str {
     }
 }
 
-/// Pointers to text print what they point to.
+/// Pointers to text print the text they point to.
 macro_rules! printed_pointers {
     ($([$($parameters:tt)*] $pointer:ty),*) => {$(
         impl<$($parameters)*> Printed for $pointer {
@@ -112,7 +112,7 @@ pub fn duration(value: &Duration) -> u64 {
     u64::try_from(value.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A `SystemTime` in nanoseconds since 1970, before that negative; bounded by what 64 bits hold, the years 1677 and 2262.
+/// A `SystemTime` in nanoseconds since 1970, negative before; limited to the range of 64 bits, the years 1677 to 2262.
 #[inline]
 pub fn system_time(value: &SystemTime) -> i64 {
     match value.duration_since(SystemTime::UNIX_EPOCH) {
@@ -121,19 +121,19 @@ pub fn system_time(value: &SystemTime) -> i64 {
     }
 }
 
-/// The value of an `Option`, by the conversion of its type.
+/// The value in an `Option`, converted for its type.
 #[inline(always)]
 pub fn optional<T, V>(value: &Option<T>, convert: impl FnOnce(&T) -> V) -> Option<V> {
     value.as_ref().map(convert)
 }
 
-/// The text of an `Option`.
+/// The text in an `Option`.
 #[inline(always)]
 pub fn optional_text<T: Printed>(value: &Option<T>) -> Option<Text<'_>> {
     value.as_ref().map(printed)
 }
 
-/// The path of an `Option`.
+/// The path in an `Option`.
 #[inline(always)]
 pub fn optional_path<P: AsRef<Path>>(value: &Option<P>) -> Option<PathBytes<'_>> {
     value.as_ref().map(path)

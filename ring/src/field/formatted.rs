@@ -1,18 +1,19 @@
-//! Fields of types `display` and `debug`: what the implementations of these traits write.
+//! Fields of the types `display` and `debug`: the output of these trait implementations.
 //!
-//! The text is written into a buffer on the stack before a record is reserved, and copied into the record from there: its length has to be
-//! known, and the code that writes it is the program's, which may panic, or fire events. Nothing is allocated by this module.
+//! The text is written to a buffer on the stack before a record is reserved, and copied into the record from there: its length must be
+//! known, and the code that writes it is the program's, which may panic, or fire events. This module allocates nothing.
 
 use super::Text;
 use std::fmt::{self, Debug, Display, Write};
 use std::mem::MaybeUninit;
 
-/// The end of a text that was cut off.
+/// The mark at the end of a truncated text.
 pub(super) const CUT: &str = "…";
 
-/// Room for a text of at most `N` bytes. A longer text is cut off at the end of a character, and ends with `…`.
+/// A buffer for a text of at most `N` bytes. A longer text is truncated at the end of a character, and ends with `…`.
 ///
-/// The number behind the bytes is not 0 at first: the compiler clears zeros together with bytes next to them that need not be initialised, here all.
+/// The number after the bytes is initially not 0: the compiler clears zeros together with neighbouring bytes that need not be initialised, here all
+/// bytes.
 #[derive(Debug)]
 #[repr(C)]
 pub struct TextBuffer<const N: usize> {
@@ -49,7 +50,7 @@ impl<const N: usize> TextBuffer<N> {
         unsafe { str::from_utf8_unchecked(std::slice::from_raw_parts(self.bytes.as_ptr().cast(), self.used())) }
     }
 
-    /// Takes what fits of `text`, and makes room for the mark at the end.
+    /// Copies the part of `text` that fits, and makes room for the mark at the end.
     #[cold]
     fn cut(&mut self, text: &str) {
         self.is_cut = true;
@@ -74,7 +75,7 @@ impl<const N: usize> Write for TextBuffer<N> {
     #[inline]
     fn write_str(&mut self, text: &str) -> fmt::Result {
         if self.is_cut {
-            // Ends the formatting of what would not be kept.
+            // End the formatting: further text would not be kept.
             return Err(fmt::Error);
         }
         if text.len() <= self.room {
@@ -86,15 +87,15 @@ impl<const N: usize> Write for TextBuffer<N> {
     }
 }
 
-/// What `Display` writes.
+/// The output of `Display`.
 #[inline]
 pub fn display<'b, const N: usize>(value: &(impl Display + ?Sized), buffer: &'b mut TextBuffer<N>) -> Text<'b> {
-    // An error means that the text was cut off, or is that of the value; what was written is recorded.
+    // Ignore an error: the text was truncated, or the value's implementation failed; the text written so far is recorded.
     let _ = write!(buffer, "{value}");
     Text(buffer.as_str())
 }
 
-/// What `Debug` writes, in one line.
+/// The output of `Debug` in one line.
 #[inline]
 pub fn debug<'b, const N: usize>(value: &(impl Debug + ?Sized), buffer: &'b mut TextBuffer<N>) -> Text<'b> {
     let _ = write!(buffer, "{value:?}");

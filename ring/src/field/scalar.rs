@@ -3,12 +3,12 @@
 use super::sealed::Sealed;
 use super::value::{FieldValue, Value, Writer};
 
-/// A type of fixed width, for fields and for elements of arrays. Sealed.
+/// A type of fixed width, for fields and array elements. Sealed.
 pub trait Scalar: Copy + Sealed + 'static {
     /// The size in a record, in bytes.
     #[doc(hidden)]
     const WIDTH: usize;
-    /// Whether a slice of it has the same bytes in memory as in a record.
+    /// True if a slice of this type has the same bytes in memory as in a record.
     #[doc(hidden)]
     const PLAIN: bool;
     /// Stores the value.
@@ -101,7 +101,7 @@ impl<T: Scalar> FieldValue for T {
     }
 }
 
-/// An integer that is recorded in network order.
+/// An integer recorded in network order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Be<T>(pub T);
 

@@ -1,6 +1,6 @@
 //! Text: copied and searched for a NUL in one pass, inline, because texts in events are short. The code avoids callee-saved registers.
 //!
-//! Text is copied in pieces of equal size, the last of which overlaps the one before. Text that is shorter than that takes two overlapping
+//! Text is copied in pieces of equal size; the last one overlaps the previous one. Text that is shorter than a piece is copied in two overlapping
 //! smaller pieces; up to three bytes are copied one by one.
 
 use super::sealed::Sealed;
@@ -84,7 +84,7 @@ impl Writer {
     }
 }
 
-/// Replaces NULs. Returns whether there was one.
+/// Replaces NULs, and returns whether there were any.
 pub(super) fn replace_nuls(bytes: &mut [u8]) -> bool {
     let mut nuls = bytes.iter_mut().filter(|byte| **byte == 0).peekable();
     let has_nul = nuls.peek().is_some();
@@ -92,7 +92,7 @@ pub(super) fn replace_nuls(bytes: &mut [u8]) -> bool {
     has_nul
 }
 
-/// Copies the bytes. Returns whether one of them is a NUL; the copy may then be incomplete.
+/// Copies the bytes, and returns whether one of them is a NUL; the copy may then be incomplete.
 ///
 /// # Safety
 ///
@@ -132,15 +132,15 @@ trait Piece: Copy {
     ///
     /// `SIZE` bytes are writable.
     unsafe fn store(self, to: *mut u8);
-    /// Adds a piece to those seen so far.
+    /// Adds a piece to the pieces seen so far.
     fn with(self, piece: Self) -> Self;
-    /// Whether a NUL was among the pieces.
+    /// Returns whether there was a NUL in the pieces.
     fn has_nul(self) -> bool;
 }
 
 /// # Safety
 ///
-/// As `copy_text`; the text has the length of one to two pieces.
+/// As for `copy_text`; the text has the length of one to two pieces.
 #[inline(always)]
 unsafe fn copy_two<P: Piece>(bytes: &[u8], to: *mut u8) -> bool {
     let (from, last) = (bytes.as_ptr(), bytes.len() - P::SIZE);
@@ -155,7 +155,7 @@ unsafe fn copy_two<P: Piece>(bytes: &[u8], to: *mut u8) -> bool {
 
 /// # Safety
 ///
-/// As `copy_text`; the text has at least the length of one piece.
+/// As for `copy_text`; the text has at least the length of one piece.
 #[inline(always)]
 unsafe fn copy_pieces<P: Piece>(bytes: &[u8], to: *mut u8) -> bool {
     let (from, last) = (bytes.as_ptr(), bytes.len() - P::SIZE);
@@ -175,11 +175,11 @@ unsafe fn copy_pieces<P: Piece>(bytes: &[u8], to: *mut u8) -> bool {
     }
 }
 
-/// Copies byte by byte: pieces of other sizes would take more registers.
+/// Copies byte by byte: pieces of other sizes would need more registers.
 ///
 /// # Safety
 ///
-/// As `copy_text`.
+/// As for `copy_text`.
 #[inline(always)]
 unsafe fn copy_few(bytes: &[u8], to: *mut u8) -> bool {
     let mut at = 0;
@@ -309,7 +309,7 @@ mod vectors {
 mod tests {
     use super::*;
 
-    /// Every length up to some pieces of the largest size, and a NUL in every place, or none; nothing beyond the end is touched.
+    /// Tests every length up to several pieces of the largest size, with a NUL at every place, or none; bytes beyond the end must not change.
     #[test]
     fn copies_all_and_finds_nuls() {
         for length in 0..70 {

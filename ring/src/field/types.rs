@@ -1,8 +1,8 @@
-//! What a field is, as data: listed, and turned into metadata by the sinks.
+//! The description of a field, as data: listed, and turned into metadata by the sinks.
 
 use std::fmt;
 
-/// The base in which an integer is shown.
+/// The base used to display an integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Base {
     /// Base 2.
@@ -43,9 +43,9 @@ pub enum ByteOrder {
 pub struct IntegerType {
     /// Width in bits: 8, 16, 32 or 64.
     pub bits: u8,
-    /// Whether negative numbers are possible.
+    /// True if negative numbers are possible.
     pub signed: bool,
-    /// The base in which it is shown.
+    /// The base used to display it.
     pub base: Base,
     /// The order of its bytes.
     pub order: ByteOrder,
@@ -68,7 +68,7 @@ pub enum FieldType {
     Integer(IntegerType),
     /// `bool`: one byte, 0 or 1.
     Bool,
-    /// A span of time: its nanoseconds, as an unsigned integer of 64 bits. It is shown with a unit.
+    /// A span of time: its nanoseconds as a 64-bit unsigned integer. It is displayed with a unit.
     Duration,
     /// A floating-point number of 32 or 64 bits.
     Float {
@@ -90,29 +90,29 @@ pub enum FieldType {
     Array {
         /// The type of an element: an integer, a bool or a float.
         element: &'static FieldType,
-        /// How many.
+        /// Number of elements.
         len: usize,
     },
-    /// Any number of elements, with a 32-bit length in front.
+    /// A variable number of elements, preceded by a 32-bit length.
     Sequence {
         /// The type of an element: an integer, a bool or a float.
         element: &'static FieldType,
     },
     /// A value that may be absent: one byte, 0 or 1, and after 1 the value.
     Optional {
-        /// The type of the value: any but an array, a sequence, `Optional` and `Any`.
+        /// The type of the value: any except an array, a sequence, `Optional` and `Any`.
         value: &'static FieldType,
     },
-    /// A value whose type is known at run time, see [`AnyValue`](super::AnyValue).
+    /// A value whose type is known only at run time, see [`AnyValue`](super::AnyValue).
     Any,
 }
 
-/// Unsigned, of 64 bits.
+/// Unsigned, 64 bits.
 const U64: IntegerType = IntegerType { bits: 64, signed: false, base: Base::Decimal, order: ByteOrder::Little };
 
 impl FieldType {
-    /// The types of a value that has a byte in front which names its type, by the values of that byte; the first, which has none, is
-    /// that of an absent value. Empty for all other types.
+    /// For a value preceded by a byte that names its type: the possible types, indexed by that byte; the first one stands for an absent
+    /// value and has no type. Empty for all other types.
     pub fn options(&self) -> Vec<(&'static str, Option<Self>)> {
         match self {
             Self::Optional { value } => vec![("none", None), ("some", Some(**value))],
@@ -145,7 +145,7 @@ impl fmt::Display for IntegerType {
 }
 
 impl fmt::Display for FieldType {
-    /// Writes the type as it stands in a field block.
+    /// Writes the type in the syntax of a field block.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Integer(integer) => integer.fmt(f),

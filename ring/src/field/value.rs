@@ -1,10 +1,10 @@
-//! Values of fields, one and the list of one event: their size, their encoding, and their form for filters.
+//! The values of fields, and the list of an event's values: their size, their encoding, and their form for filters.
 //!
 //! A list of values is a list of pairs that ends in `()`, or a tree of such lists if there are many.
 
 use super::sealed::Sealed;
 
-/// How a NUL inside a text is handled, which would end the text for readers.
+/// The handling of a NUL inside a text, which would end the text for readers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NulHandling {
     /// Replaces it.
@@ -24,7 +24,7 @@ pub struct Writer {
 impl Writer {
     /// # Safety
     ///
-    /// There is room at `at` for all that will be written.
+    /// There is room at `at` for all bytes that will be written.
     #[inline(always)]
     pub unsafe fn new(at: *mut u8, nul_handling: NulHandling) -> Self {
         Self { at, nul_handling, nuls: 0 }
@@ -37,7 +37,7 @@ impl Writer {
 
     /// # Safety
     ///
-    /// There is room for the next `bytes` bytes, and they were written.
+    /// There is room for the next `bytes` bytes, and they have been written.
     #[inline(always)]
     pub(crate) unsafe fn advance(&mut self, bytes: usize) {
         // SAFETY: the caller guarantees the room.
@@ -51,7 +51,7 @@ impl Writer {
     }
 }
 
-/// A field's value as filters and aggregates see it.
+/// A field's value in the form that filters and aggregates receive.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Value<'a> {
@@ -77,26 +77,26 @@ pub enum Value<'a> {
 pub trait Elements: std::fmt::Debug {
     /// The number of elements.
     fn len(&self) -> usize;
-    /// Whether there is none.
+    /// Returns whether there are no elements.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// The element at `index`, or `None` past the end.
+    /// The element at `index`; `None` if there is no such element.
     fn get(&self, index: usize) -> Option<Value<'_>>;
-    /// The address of the first element, behind which the others follow; null if they are not together in memory.
+    /// The address of the first element, if all elements are contiguous in memory; otherwise null.
     fn as_ptr(&self) -> *const () {
         std::ptr::null()
     }
 }
 
-/// Whether no object in memory is larger than [`MAX_SIZE`]: virtual addresses of these targets have at most 57 bits.
+/// True if no object in memory is larger than [`MAX_SIZE`]: virtual addresses of these targets have at most 57 bits.
 const IS_BOUNDED: bool =
     cfg!(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")) && usize::BITS == 64;
 
-/// The largest size of a field, if [`IS_BOUNDED`].
+/// Maximum size of a field, if [`IS_BOUNDED`].
 pub(super) const MAX_SIZE: usize = if IS_BOUNDED { 1 << (usize::BITS - 7) } else { usize::MAX };
 
-/// One value of a field block: the macros build them, the marker stage writes them.
+/// A value of a field block: the macros create it, the marker stage writes it.
 ///
 /// Sealed: the ring relies on `encode` to write exactly `encoded_size` bytes.
 pub trait FieldValue: Sealed + Copy {
@@ -120,7 +120,7 @@ pub trait Fields: Sealed + Copy {
     /// The number of fields.
     #[doc(hidden)]
     const COUNT: usize;
-    /// Whether the sum of the sizes may overflow; `encoded_size` then returns `usize::MAX`. Otherwise the sum is below a quarter of that.
+    /// True if the sum of the sizes may overflow; `encoded_size` then returns `usize::MAX`. Otherwise the sum is below a quarter of that.
     #[doc(hidden)]
     const MAY_SATURATE: bool = !IS_BOUNDED || Self::COUNT > MAX_FIELDS;
     /// The size of all fields in bytes.
@@ -133,7 +133,7 @@ pub trait Fields: Sealed + Copy {
     /// `writer` has room for `encoded_size` bytes.
     #[doc(hidden)]
     unsafe fn encode(&self, writer: &mut Writer);
-    /// The field at `index`, or `None` past the end.
+    /// The field at `index`; `None` if there is no such field.
     #[doc(hidden)]
     fn field(&self, index: usize) -> Option<Value<'_>>;
     /// The time of the event, if its site has read the clock; see [`At`].
@@ -153,7 +153,7 @@ const fn sum(one: usize, other: usize, may_saturate: bool) -> usize {
     if may_saturate { one.saturating_add(other) } else { one + other }
 }
 
-/// The size of the fields with `front` bytes before them, limited to `usize::MAX / 2`, which fits into no packet.
+/// The size of the fields preceded by `front` bytes, limited to `usize::MAX / 2`, which exceeds any packet.
 #[inline(always)]
 pub(crate) fn size_behind<V: Fields>(front: usize, values: &V) -> usize {
     let size = sum(front, values.encoded_size(), V::MAY_SATURATE);
@@ -207,7 +207,7 @@ impl<First: FieldValue, Rest: Fields> Fields for (First, Rest) {
     }
 }
 
-/// Two lists, one after the other: avoids the compiler's recursion limit for a long list.
+/// Two lists in sequence, which avoids the compiler's recursion limit for a long list.
 #[derive(Clone, Copy, Debug)]
 pub struct Both<Front, Back>(pub Front, pub Back);
 

@@ -1,10 +1,10 @@
-//! Values that may be absent, and values whose type is known at run time: one byte that names the type, and the value behind it.
+//! Values that may be absent, and values whose type is known only at run time: one byte that names the type, followed by the value.
 
 use super::sealed::Sealed;
 use super::text::Text;
 use super::value::{FieldValue, MAX_SIZE, Value, Writer};
 
-/// Writes the byte in front of the value.
+/// Writes the byte that precedes the value.
 ///
 /// # Safety
 ///
@@ -50,7 +50,7 @@ pub(super) const TEXT: u8 = 5;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum AnyValue<'a> {
-    /// None.
+    /// No value.
     #[default]
     Absent,
     /// An unsigned integer.
@@ -126,7 +126,7 @@ impl<'a> AnyValue<'a> {
         }
     }
 
-    /// Takes an encoded value from the front; `None` at the end.
+    /// Decodes a value at the front of `bytes`, and removes it; `None` at the end.
     pub(super) fn decode(bytes: &mut &'a [u8]) -> Option<Self> {
         let (tag, rest) = bytes.split_first()?;
         let mut size = 8;

@@ -1,14 +1,14 @@
-//! The values of one event as words of 8 bytes, for tools that read the memory of the program.
+//! The values of an event as 8-byte words, for tools that read the memory of the program.
 //!
-//! A number is one word, extended to 64 bits. A text, a path, an array and a sequence are two: the address of the first element, and the
-//! number of elements. An `Option` of a number is two, 0 or 1 and the number; `None` of another is the address 0. A float is the bits of an
-//! `f64`.
+//! A number is one word, extended to 64 bits. A text, a path, an array or a sequence is two words: the address of the first element, and the number
+//! of elements. An `Option` of a number is two words, 0 or 1 and the number; for any other `Option`, `None` is the address 0. A float is stored as
+//! the bits of an `f64`.
 
 use super::types::{FieldDescriptor, FieldType};
 use super::value::{Fields, Value};
 
-/// The most words that a tool gets as arguments of their own, as many as C programs pass by `sys/sdt.h`. Of more it gets two arguments: the
-/// address of the first word, and their number.
+/// Maximum number of words passed to a tool as separate arguments, the same as in C programs with `sys/sdt.h`. If there are more, the tool gets two
+/// arguments: the address of the first word, and the number of words.
 const MAX_ARGUMENTS: usize = 12;
 
 /// The words of one event.
@@ -25,7 +25,7 @@ impl<const N: usize> Default for Words<N> {
 }
 
 impl<const N: usize> Words<N> {
-    /// Fills in the words, and returns the base address of the arguments, which is valid while `self` stays where it is.
+    /// Fills in the words, and returns the base address of the arguments, which is valid as long as `self` is not moved.
     pub fn fill(&mut self, fields: &[FieldDescriptor], event: &impl Fields) -> *const u64 {
         fill(&mut self.words, fields, event);
         if N <= MAX_ARGUMENTS {
@@ -36,12 +36,12 @@ impl<const N: usize> Words<N> {
     }
 }
 
-/// The address of something that a tool reads.
+/// The address of data that a tool reads.
 fn exposed<T>(pointer: *const T) -> u64 {
     pointer.expose_provenance() as u64
 }
 
-/// One copy for all markers.
+/// Compiled once for all markers.
 #[inline(never)]
 fn fill(words: &mut [u64], fields: &[FieldDescriptor], event: &impl Fields) {
     let mut words = words.iter_mut();

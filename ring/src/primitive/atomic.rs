@@ -116,7 +116,7 @@ impl<T> AtomicPtr<T> {
         before
     }
 
-    /// As that of [`AtomicUsize`].
+    /// The same as for [`AtomicUsize`].
     pub fn compare_exchange(
         &self,
         current: *mut T,

@@ -2,7 +2,7 @@
 
 use std::arch::asm;
 
-/// A request about a tag or a lock, which an address identifies. The numbers are part of valgrind's stable interface
+/// A request about a tag or a lock, identified by an address. The numbers are part of valgrind's stable interface
 /// (`valgrind/helgrind.h`).
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Request {
@@ -10,7 +10,7 @@ pub(super) enum Request {
     LockReleasing = 0x4847_0105,
     /// The calling thread has just acquired the lock.
     LockAcquired = 0x4847_0108,
-    /// What the calling thread has done happens before what another thread does after its next `HappensAfter` of the tag.
+    /// The calling thread's past actions happen before the actions of another thread that follow its next `HappensAfter` of the tag.
     HappensBefore = 0x4847_0121,
     /// See `HappensBefore`.
     HappensAfter = 0x4847_0122,

@@ -10,7 +10,7 @@ pub(super) use posix::{at_thread_exit, pin_this_object, prepare, thread_id};
 #[cfg(not(posix))]
 pub(super) use portable::{at_thread_exit, pin_this_object, prepare, thread_id};
 
-/// The function that is called with the slot of a thread that ends.
+/// The function called with the slot of a thread that ends.
 type Leave = fn(&'static super::ThreadSlot);
 
 #[cfg(posix)]
@@ -25,7 +25,7 @@ mod posix {
     static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
     static LEAVE: OnceLock<Leave> = OnceLock::new();
 
-    /// Creates the key, whose destructor calls `leave`. The update lock is held, so that no child is forked in the middle of this.
+    /// Creates the key; its destructor calls `leave`. The update lock is held, so that no child is forked in the middle of this.
     pub(in crate::thread) fn prepare(leave: Leave) {
         LEAVE.get_or_init(|| leave);
         KEY.get_or_init(|| {
@@ -36,10 +36,10 @@ mod posix {
         });
     }
 
-    /// Keeps the object that contains this code loaded for ever, as Rust's own thread-locals with destructors do: threads that have fired
+    /// Keeps the object that contains this code loaded forever, like Rust's own thread-locals with destructors do: threads that have fired
     /// call `thread_ends` when they end, whatever has been unloaded by then.
     ///
-    /// Calls the dynamic linker, so the caller holds no lock of this crate. Several threads may call it at once.
+    /// Calls the dynamic linker, so the caller must not hold a lock of this crate. Several threads may call it at the same time.
     pub(in crate::thread) fn pin_this_object() {
         #[cfg(all(linux_kernel, not(target_feature = "crt-static")))]
         {
@@ -48,7 +48,7 @@ mod posix {
             if PINNED.load(Ordering::Relaxed) {
                 return;
             }
-            // SAFETY: `info` is a valid place. `dladdr` stores a name in it that lives as long as the object, which is loaded, since its code
+            // SAFETY: `info` is a valid place. `dladdr` stores a name in it that lives as long as the object, which is loaded, because its code
             // is running. `dlopen` with NOLOAD only adds NODELETE to an object that is loaded; if it does not know the name (of the
             // program itself, which is never unloaded), it does nothing.
             unsafe {
@@ -61,7 +61,7 @@ mod posix {
         }
     }
 
-    /// Registers `slot` to be released when the calling thread ends. Without a key the slot stays claimed for ever.
+    /// Registers `slot` to be released when the calling thread ends. Without a key the slot stays claimed forever.
     pub(in crate::thread) fn at_thread_exit(slot: &'static ThreadSlot) {
         if let Some(Some(key)) = KEY.get() {
             // SAFETY: the key was created by `prepare` and is never deleted; the value is a pointer to a static.
@@ -121,11 +121,11 @@ mod portable {
 
     /// Registers `slot` to be released when the calling thread ends.
     pub(in crate::thread) fn at_thread_exit(slot: &'static ThreadSlot) {
-        // A thread whose locals are being destroyed keeps its slot: the table loses one slot, nothing else.
+        // A thread whose locals are being destroyed keeps its slot: the table loses one slot, without further effects.
         let _ = ON_EXIT.try_with(|on_exit| on_exit.0.set(Some(slot)));
     }
 
-    /// A number of the thread's own, counted from one: there is no portable thread id.
+    /// A number for the thread, counted from one: there is no portable thread id.
     pub(in crate::thread) fn thread_id() -> u32 {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         NEXT.fetch_add(1, Ordering::Relaxed)

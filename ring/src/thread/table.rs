@@ -1,4 +1,4 @@
-//! The table of slots: claims, thread exits, and the grace periods that wait for all.
+//! The table of slots: claims, thread exits, and grace periods that wait for all slots.
 
 use super::slot::{CLAIMED, CURRENT, FAST_PATH_SLOT, FREE, GONE, ThreadSlot, UNTRACED, claimed, no_fast_path};
 use super::{MAX_THREADS, exit};
@@ -14,7 +14,7 @@ static HIGH_WATER: AtomicUsize = AtomicUsize::new(0);
 /// The index at which the next claim starts its scan.
 static HINT: AtomicUsize = AtomicUsize::new(0);
 
-/// The number of claimed slots: a claim does not scan a full table.
+/// Number of claimed slots, so that a claim does not scan a full table.
 static CLAIMED_SLOTS: AtomicUsize = AtomicUsize::new(0);
 
 /// The calling thread's slot, claimed now if it has none yet. `None` if the table is full or the thread has left it.
@@ -28,7 +28,7 @@ pub(crate) fn current() -> Option<&'static ThreadSlot> {
     Some(unsafe { &*slot })
 }
 
-/// Whether the calling thread is inside a read-side section, that is, inside a probe or a marker.
+/// Returns whether the calling thread is inside a read-side section, that is, inside a probe or a marker.
 pub(crate) fn in_section() -> bool {
     claimed().is_some_and(|slot| slot.section.is_open())
 }
@@ -64,7 +64,7 @@ fn first_event(slot: *mut ThreadSlot) -> Option<&'static ThreadSlot> {
     }
 }
 
-/// Stops tracing the calling thread: used by the threads that drain channels. Does nothing inside an event.
+/// Stops tracing the calling thread. For threads that drain channels. Does nothing inside an event.
 pub(crate) fn never_trace_current() {
     if in_section() {
         return;
@@ -77,8 +77,8 @@ pub(crate) fn never_trace_current() {
     }
 }
 
-/// Has only the channels with this number record the calling thread's events, until the thread ends. `false`, with nothing changed, inside
-/// an event, and if the thread has no slot.
+/// Restricts the recording of the calling thread's events to the channels with this number, until the thread ends. Returns `false`, with nothing
+/// changed, inside an event, and if the thread has no slot.
 pub(crate) fn restrict_current_to(channel: u64) -> bool {
     if in_section() {
         return false;
@@ -97,7 +97,7 @@ pub(crate) fn high_water() -> usize {
     HIGH_WATER.load(Ordering::Relaxed)
 }
 
-/// The indices of the slots that threads have at present.
+/// The indices of the currently claimed slots.
 pub(super) fn claimed_slots() -> impl Iterator<Item = usize> {
     // Relaxed: a thread that comes or goes meanwhile may be missed, or counted.
     let is_claimed = |index: &usize| SLOTS[*index].state.load(Ordering::Relaxed) == CLAIMED;
@@ -113,7 +113,7 @@ fn claim() -> Option<&'static ThreadSlot> {
     for step in 0..MAX_THREADS {
         let index = (start + step) % MAX_THREADS;
         let slot = &SLOTS[index];
-        // T1: Acquire pairs with the Release store in `free`: the new owner may reset what the previous one left in the slot.
+        // T1: Acquire pairs with the Release store in `free`: the new owner may reset the state that the previous one left in the slot.
         if slot.state.load(Ordering::Relaxed) == FREE
             && slot.state.compare_exchange(FREE, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
         {
@@ -142,7 +142,7 @@ fn free(slot: &'static ThreadSlot) {
     slot.state.store(FREE, Ordering::Release);
 }
 
-/// The thread ends: gives its rings back to their channels, and its slot to the table.
+/// Ends a thread: gives its rings back to their channels, and its slot to the table.
 pub(super) fn leave(slot: &'static ThreadSlot) {
     // First, so that a signal handler that runs from here on cannot take a ring for a slot that is being given back.
     FAST_PATH_SLOT.with(|slot| slot.store(no_fast_path(), Ordering::Relaxed));
@@ -156,15 +156,15 @@ pub(super) fn leave(slot: &'static ThreadSlot) {
 fn give_back(slot: &'static ThreadSlot) {
     slot.section.enter(light_fence);
     super::run_exit_hook(slot);
-    // Ends an earlier section too: a thread that ends without unwinding may still be inside an event.
+    // Also ends an earlier section: a thread that ends without unwinding may still be inside an event.
     slot.exit();
     release(slot);
 }
 
 /// Waits for a grace period: when it returns, every section that was open in any thread has ended.
 ///
-/// The caller is outside any section and holds no lock. `false` if the kernel no longer provides the fence (G2): nothing is then known
-/// about the readers, and nothing may be freed.
+/// The caller is outside of any section and holds no lock. Returns `false` if the kernel no longer provides the fence (G2): the state of the readers
+/// is then unknown, and nothing may be freed.
 #[must_use]
 pub(crate) fn wait_for_grace_period() -> bool {
     if !begin_grace_period() {
@@ -177,7 +177,7 @@ pub(crate) fn wait_for_grace_period() -> bool {
     true
 }
 
-/// Begins a grace period without waiting for it; [`poll_grace_period`] tells later whether it has elapsed. `false` if the kernel no longer
+/// Begins a grace period without waiting for it; [`poll_grace_period`] later returns whether it has elapsed. Returns `false` if the kernel no longer
 /// provides the fence (G2). The update lock is held.
 #[must_use]
 pub(crate) fn start_poll_grace_period() -> bool {
@@ -190,7 +190,7 @@ pub(crate) fn start_poll_grace_period() -> bool {
     true
 }
 
-/// Whether the grace period that [`start_poll_grace_period`] began last has elapsed. The update lock is held.
+/// Returns whether the grace period begun by the latest [`start_poll_grace_period`] has elapsed. The update lock is held.
 pub(crate) fn poll_grace_period() -> bool {
     SLOTS[..HIGH_WATER.load(Ordering::Relaxed)].iter().all(ThreadSlot::has_polled_section_ended)
 }

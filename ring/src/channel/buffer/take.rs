@@ -1,4 +1,4 @@
-//! The consumer's side of a buffer: has the packets of idle owners closed, reads closed ones, and releases their slots.
+//! The consumer's side of a buffer: closes the packets of idle owners, reads closed packets, and releases their slots.
 
 use super::super::packet_header::PacketHeader;
 use super::super::slots::sequence_of;
@@ -8,7 +8,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::Ordering;
 
 impl Buffer {
-    /// Closes the open packet if it has a record. The owner is outside any event, or gone.
+    /// Closes the open packet if it has a record. The owner is outside any event, or has ended.
     pub(in crate::channel) fn flush(&self) {
         self.handshake.reset();
         if self.has_records() {
@@ -18,14 +18,14 @@ impl Buffer {
         }
     }
 
-    /// Forgets an open packet without records: the next one has its number. The caller may close packets.
+    /// Drops an open packet without records: the next one gets its number. The caller must be allowed to close packets.
     pub(in crate::channel) fn forget_empty_packet(&self) {
         self.handshake.clear_limit();
         self.packet.store(null_mut(), Ordering::Relaxed);
         self.used.store(0, Ordering::Relaxed);
     }
 
-    /// Whether the open packet has a record and was opened before `before`.
+    /// Returns whether the open packet has a record and was opened before `before`.
     pub(in crate::channel) fn is_open_since(&self, before: u64) -> bool {
         self.has_records() && self.opened_at.load(Ordering::Relaxed) < before
     }
@@ -36,7 +36,7 @@ impl Buffer {
         failpoint!(FlushRequested, self.stream.instance);
     }
 
-    /// Closes the requested packet, unless the owner has closed it itself. `false` if the owner is writing.
+    /// Closes the requested packet, unless the owner has closed it. Returns `false` if the owner is writing.
     pub(in crate::channel) fn try_flush(&self) -> bool {
         failpoint!(FlushFenced, self.stream.instance);
         // If the owner is writing, it closes the packet at its next reserve, or a later request does.
@@ -51,14 +51,14 @@ impl Buffer {
         is_closed
     }
 
-    /// The numbers of the packets that are closed and not released. Under overwrite the oldest ones may already be overwritten.
+    /// The numbers of the packets that are closed and not released. Under overwrite, the oldest ones may have been overwritten already.
     pub(in crate::channel) fn closed_packets(&self) -> Range<u64> {
         // R2: pairs with the Release store in `close`.
         let closed = self.counters().closed.load(Ordering::Acquire);
         self.slots.waiting(self.released().load(Ordering::Relaxed), closed)
     }
 
-    /// The part of the buffer that is closed and not released, in percent.
+    /// The closed and unreleased part of the buffer, in percent.
     pub(in crate::channel) fn waiting_percent(&self) -> u32 {
         self.slots.percent(&self.closed_packets())
     }
@@ -73,7 +73,7 @@ impl Buffer {
         let after = self.records_at_end(number).load(Ordering::Relaxed);
         let packet = self.packet_at(number);
         // SAFETY: inside the memory that `new` was given; a closed packet is not written while the caller's condition holds. Its content is
-        // limited to the slot, whatever the memory says.
+        // limited to the slot, whatever the memory contains.
         unsafe {
             let content = packet.content().min(self.packet_size());
             (std::slice::from_raw_parts(packet.0, content), packet.events_before(), after)
@@ -84,7 +84,7 @@ impl Buffer {
     ///
     /// # Safety
     ///
-    /// As [`packet`](Self::packet), whose bytes are not in use.
+    /// As for [`packet`](Self::packet), whose bytes are not in use.
     pub(in crate::channel) unsafe fn put_checksum(&self, number: u64, sum: u32) {
         // SAFETY: inside the memory that `new` was given; the packet is closed, and its owner does not write to it.
         unsafe { self.packet_at(number).put_checksum(sum) }
@@ -96,7 +96,7 @@ impl Buffer {
         self.released().store(end, Ordering::Release);
     }
 
-    /// The header of the empty packet that ends the stream, with the final counts. The owner is outside any event, or gone.
+    /// The header of the empty packet that ends the stream, with the final counts. The owner is outside any event, or has ended.
     pub(in crate::channel) fn last_packet(&self, time: u64) -> PacketHeader {
         PacketHeader {
             sequence: sequence_of(self.counters().closed.load(Ordering::Relaxed)),

@@ -1,53 +1,53 @@
-//! The sizes of rings, packets and records that follow from a configuration, and the values that are valid.
+//! Derives the sizes of rings, packets and records from a configuration, and checks its values.
 
 use super::super::packet_header::HEADER_SIZE;
 use super::{Channel, ConfigError, Policy, SPARES_AT_FIRST};
 use std::time::Duration;
 
-/// The smallest rings of a channel that is [sized by need](Channel::sized_by_need), in bytes.
+/// Size of the smallest rings of a channel that is [sized by need](Channel::sized_by_need), in bytes.
 const SMALLEST_SIZE: usize = 64 << 10;
-/// The smallest packets of rings that are smaller than the first ones.
+/// Minimum packet size of rings that are smaller than the first ones.
 const SMALLEST_PACKET: usize = 16 << 10;
 
-/// The packets of small rings: so many, of so many bytes.
+/// Packet size in bytes and number of packets of small rings.
 const SMALL_PACKETS: [usize; 2] = [1 << 10, 16];
-/// With fewer rings a channel has none that are small.
+/// A channel with a lower limit on rings has no small ones.
 const FEWEST_WITH_SMALL: usize = 256;
 
 /// The upper limit of [`Channel::wait`].
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 impl Channel {
-    /// The number of spare rings that are made when the channel is opened, and how many of them must be had.
+    /// Number of spare rings created when the channel is opened, and how many of them are required.
     pub(in crate::channel) fn first_rings(&self) -> [usize; 2] {
         let mut rings = self.at_first.or(self.spares).unwrap_or(SPARES_AT_FIRST).clamp(1, self.max_rings);
         if self.small_packets().is_some() {
-            // Threads begin in small rings.
+            // Threads start in small rings.
             rings = rings.min(self.spares.unwrap_or(SPARES_AT_FIRST).max(1));
         }
         [rings, rings.min(self.spare_rings().max(1))]
     }
 
-    /// The size of a packet, and the number of packets, in a small ring, in which a thread begins; `None` if the channel has no small rings: its
-    /// rings have a given size, or are to keep their history.
+    /// Packet size and number of packets of the small ring of a new thread; `None` if the channel has no small rings: its
+    /// rings have a given size, or must keep their history.
     pub(in crate::channel) fn small_packets(&self) -> Option<[usize; 2]> {
         let has_small = self.by_need && self.policy != Policy::Overwrite && self.max_rings >= FEWEST_WITH_SMALL;
         has_small.then_some(SMALL_PACKETS)
     }
 
-    /// The size of a packet in bytes.
+    /// Packet size in bytes.
     pub fn packet_size(&self) -> usize {
         // Multiples of eight keep the counters in the headers aligned.
         self.ring_size / self.packets.max(1) / 8 * 8
     }
 
-    /// The sizes of the rings, from the first ones on: each half of the one before, unless the size was given.
+    /// The sizes of the rings, starting with the first ones: each is half of the previous one, unless the size was given.
     pub(in crate::channel) fn ring_sizes(&self) -> impl Iterator<Item = usize> + use<> {
         let smallest = if self.by_need { SMALLEST_SIZE } else { self.ring_size };
         std::iter::successors(Some(self.ring_size), move |size| (*size > smallest).then_some(size / 2))
     }
 
-    /// The size of a packet, and the number of packets, in a ring of `ring_size` bytes, which is one of [`ring_sizes`](Self::ring_sizes).
+    /// Packet size and number of packets of a ring of `ring_size` bytes, which is one of [`ring_sizes`](Self::ring_sizes).
     pub(in crate::channel) fn packets_of(&self, ring_size: usize) -> [usize; 2] {
         if ring_size == self.ring_size {
             return [self.packet_size(), self.packets];
@@ -56,7 +56,7 @@ impl Channel {
         [ring_size / packets / 8 * 8, packets]
     }
 
-    /// The size of the largest record, in bytes, including its 8-byte header word and contexts: a packet without its header. A larger record
+    /// Maximum size of a record in bytes, including its 8-byte header word and contexts: a packet without its header. A larger record
     /// is lost, counted as `too_large`.
     pub fn max_record_size(&self) -> usize {
         self.packet_size().saturating_sub(HEADER_SIZE)
@@ -66,7 +66,7 @@ impl Channel {
     ///
     /// # Errors
     ///
-    /// If a value is invalid; the message tells the valid ones.
+    /// If a value is invalid. The message lists the valid ones.
     pub fn check(&self) -> Result<(), ConfigError> {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
         if self.name.is_empty() || self.name.len() > 64 || self.name.starts_with('.') || !self.name.chars().all(plain) {

@@ -1,4 +1,4 @@
-//! Armed points. No lock and no allocation when a point is passed, because that may be in a signal handler.
+//! Armed points. Passing a point takes no lock and allocates nothing, because it may happen in a signal handler.
 
 use super::Point;
 use std::sync::OnceLock;
@@ -17,7 +17,7 @@ pub enum Action {
     Sleep(Duration),
 }
 
-/// A point, the stream for which it counts, and the action, which is taken each time that it has been passed `every` times.
+/// A point, the stream for which it counts, and the action to execute each time the point has been passed `every` times.
 #[derive(Debug)]
 struct Armed {
     point: Point,
@@ -32,12 +32,12 @@ static ARMED: [OnceLock<Armed>; 4] = [const { OnceLock::new() }; 4];
 /// See [`watch`].
 static WATCHED: OnceLock<&'static [AtomicU64]> = OnceLock::new();
 
-/// Takes `action` each time that `point` has been passed `every` times for the stream `instance`, which is the ring's main stream for points
-/// that concern the whole ring. Passes of the consumer and of the ring's owner both count.
+/// Executes `action` each time that `point` has been passed `every` times for the stream `instance`. For points that concern the whole ring, that is
+/// the ring's main stream. Passes of the consumer and of the ring's owner both count.
 ///
 /// # Panics
 ///
-/// If `every` is 0, or if four points are armed already. A point stays armed as long as the process runs.
+/// If `every` is 0, or if four points are armed already. A point stays armed until the process ends.
 pub fn arm(point: Point, instance: u64, every: u64, action: Action) {
     assert!(every > 0, "`every` counts from 1");
     let mut armed = Armed { point, instance, every, action, passed: AtomicU64::new(0) };
@@ -50,8 +50,8 @@ pub fn arm(point: Point, instance: u64, every: u64, action: Action) {
     panic!("four points are armed already");
 }
 
-/// Stores the last passed point of each stream in `words`, by instance, as its index in [`Point::ALL`] plus one. In memory that is shared with
-/// another process, they tell it where this one was killed.
+/// Stores the last passed point of each stream in `words`, by instance, as its index in [`Point::ALL`] plus one. If the memory is shared with
+/// another process, that process learns where this one was killed.
 ///
 /// # Panics
 ///

@@ -14,7 +14,7 @@ macro_rules! points {
             /// All points.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// The name, as in the code.
+            /// The name used in the code.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$name => stringify!($name),)*
@@ -49,7 +49,7 @@ points! {
     RecordCounted
     /// The record is committed; the buffer is still marked as in use.
     Committed
-    /// The buffer is not in use any more; the event is not counted as recorded yet.
+    /// The buffer is no longer in use; the event is not counted as recorded yet.
     Left
     /// The owner is about to close its packet at the flusher's request.
     SwitchRequested
@@ -67,9 +67,9 @@ points! {
     CloseNotCounted
     /// The packet counts as closed.
     CloseCounted
-    /// The slot of the next packet has no magic any more.
+    /// The slot of the next packet no longer has a magic number.
     OpenMagicGone
-    /// Its content size is that of an empty packet.
+    /// The content size of the slot is the one of an empty packet.
     OpenContentReset
     /// Its header has the stream.
     OpenStreamWritten
@@ -83,7 +83,7 @@ points! {
     OpenWithoutLimit
     /// The next packet is open.
     Opened
-    /// A thread goes on in another ring: the event is counted as fired in both.
+    /// A thread continues in another ring: the event is counted as fired in both.
     FiredTwice
     /// The flusher has requested the packet of an idle thread.
     FlushRequested
@@ -101,7 +101,7 @@ points! {
     DrainTaken
     /// Its slot is released.
     DrainReleased
-    /// A thread ends, or goes on in another ring, and is about to close its packets for the next owner.
+    /// A thread ends, or continues in another ring, and is about to close its packets for the next owner.
     HandOnBegun
     /// They are closed; the thread still has the ring.
     HandOnClosed

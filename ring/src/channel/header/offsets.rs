@@ -1,4 +1,4 @@
-//! Where the fields of a ring's memory are, in bytes, for readers of ring files: see `docs/format-ring.md`. All are little-endian.
+//! Offsets in bytes of the fields of a ring's memory, for readers of ring files: see `docs/format-ring.md`. All fields are little-endian.
 
 use super::{EventCounters, Header, StreamCounters, StreamLayout};
 use std::mem::offset_of;
@@ -7,7 +7,7 @@ use std::mem::offset_of;
 pub const MAGIC: [u8; 8] = super::MAGIC.to_le_bytes();
 /// The version of the format.
 pub const VERSION: u32 = super::VERSION;
-/// The size of the header and the identity behind it, which is the offset of the account.
+/// The size of the header and the identity that follows it, which is the offset of the account.
 pub const HEADER_AND_IDENTITY: usize = super::HEADER_PAGE;
 /// The size of an event's entry in the account.
 pub const ENTRY_SIZE: usize = size_of::<EventCounters>();
@@ -21,7 +21,7 @@ macro_rules! offsets {
     };
 }
 
-/// In the header.
+/// Offsets in the header.
 pub mod header {
     offsets! { Header:
         VERSION = version: "The version, u32."
@@ -45,7 +45,7 @@ pub mod header {
     const _: () = assert!(offset_of!(Header, nested_released) == RELEASED + 8);
 }
 
-/// In the location of a stream's packets, u64 each.
+/// Offsets in the location of a stream's packets, u64 each.
 pub mod stream {
     offsets! { StreamLayout:
         FIRST_SLOT = offset: "The offset of the first slot."
@@ -54,7 +54,7 @@ pub mod stream {
     }
 }
 
-/// In the counters of a stream, u64 each.
+/// Offsets in the counters of a stream, u64 each.
 pub mod counters {
     offsets! { StreamCounters:
         RECORDS = records: "Records."
@@ -67,7 +67,7 @@ pub mod counters {
     }
 }
 
-/// In an event's entry of the account, u64 each.
+/// Offsets in an event's entry of the account, u64 each.
 pub mod entry {
     offsets! { EventCounters:
         FIRED = fired: "How often it fired."

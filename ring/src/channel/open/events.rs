@@ -22,7 +22,7 @@ impl EventId {
 /// The result of a subscriber's filter for an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilterOutcome {
-    /// The event is to be recorded.
+    /// The event must be recorded.
     Accepted,
     /// The filter rejected it.
     Refused,
@@ -60,12 +60,12 @@ impl OpenChannel {
             .map_err(|_| full)
     }
 
-    /// Whether new subscriptions are refused.
+    /// Returns whether new subscriptions are refused.
     pub fn is_finished(&self, _: &UpdateGuard<'_>) -> bool {
         self.finished.load(Ordering::Relaxed)
     }
 
-    /// Whether the recording ends: see `is_finished`. Relaxed: ordered by the fences of the section and of the grace period.
+    /// Returns whether the recording is ending: see `is_finished`. Relaxed: ordered by the fences of the section and of the grace period.
     pub(in crate::channel) fn takes_no_more(&self) -> bool {
         self.finished.load(Ordering::Relaxed)
     }
@@ -80,7 +80,7 @@ impl OpenChannel {
         self.subscriptions.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Refuses subscriptions from here on. `false`, with nothing changed, while there is one.
+    /// Refuses subscriptions from now on. Returns `false`, with nothing changed, while there is one.
     pub(in crate::channel) fn end_subscriptions(&self) -> bool {
         let _locked = update::lock();
         let has_ended = self.subscriptions.load(Ordering::Relaxed) == 0;
@@ -90,12 +90,12 @@ impl OpenChannel {
         has_ended
     }
 
-    /// Whether this id is allocated.
+    /// Returns whether this id is allocated.
     pub fn has_event(&self, id: EventId) -> bool {
         u32::from(id.0) < self.events.load(Ordering::Relaxed)
     }
 
-    /// The account so far. In a forked child, only what was lost there.
+    /// The account so far. In a forked child, only the losses there.
     pub fn account(&self) -> ChannelAccount {
         let allocated = self.events.load(Ordering::Relaxed) as usize;
         let sum = |rows: &[&[EventCounters]]| {

@@ -1,4 +1,4 @@
-//! Spare rings are recycled, unparked or made.
+//! Recycles, unparks and creates spare rings.
 
 use super::super::buffer::WAKE_AT;
 use super::super::config::Policy;
@@ -26,8 +26,8 @@ impl OpenChannel {
             self.recycle(spares, rings, round, &mut wanted, |ring| ring.main.waiting_percent() < WAKE_AT);
         }
         let made = self.make_rings(spares, rings, round, &mut wanted, deadline);
-        // The rings of ended threads keep what is in them as long as other rings can be had: under overwrite history, otherwise many packets that
-        // have not been drained, behind which a new thread could record little.
+        // Keep the contents of ended threads' rings as long as other rings are available: under overwrite they are history; otherwise they have many
+        // undrained packets, which would leave a new thread little room.
         let mut needed = match self.config.policy {
             Policy::Overwrite => wanted,
             _ if spares.pool.count() == 0 => wanted.min(1),
@@ -42,7 +42,7 @@ impl OpenChannel {
         std::ptr::eq(self.spares_of(ring), spares)
     }
 
-    /// Puts up to `wanted` rings of ended threads into the pool, for which `is_fit` holds.
+    /// Puts up to `wanted` rings of ended threads into the pool that `is_fit` accepts.
     fn recycle(
         &self,
         spares: &Spares,
@@ -64,7 +64,7 @@ impl OpenChannel {
         }
     }
 
-    /// Puts up to `wanted` rings into the pool that are parked or new, until the deadline.
+    /// Puts up to `wanted` parked or new rings into the pool, until the deadline.
     fn make_rings(
         &self,
         spares: &Spares,
@@ -96,7 +96,7 @@ impl OpenChannel {
         Ok(())
     }
 
-    /// How many more rings of this size the channel may have. Those whose memory was lost do not count.
+    /// Number of further rings of this size that the channel may have. Rings with lost memory do not count.
     pub(super) fn rings_left(&self, spares: &Spares, rings: &[Arc<Ring>]) -> usize {
         let made = rings.iter().filter(|ring| self.is_of(ring, spares) && ring.is_whole()).count();
         self.config.max_rings.saturating_sub(made)

@@ -4,7 +4,7 @@ use super::Ticks;
 use std::arch::asm;
 use std::arch::x86_64::{__cpuid, _mm_lfence, _rdtsc};
 
-/// Reads the counter. Not ordered with the instructions around it: the processor may read it early.
+/// Reads the counter. Not ordered with the surrounding instructions: the processor may read it early.
 #[inline(always)]
 pub(in crate::clock) fn counter() -> u64 {
     // SAFETY: the instruction only writes its result. It does not fault: the counter is in use only after `usable` has found that the
