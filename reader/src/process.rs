@@ -1,6 +1,6 @@
-//! Which process is meant: its id with its start time, in whatever pid and time namespace it is read, and whether it lives.
+//! Identifies a process by its id and start time, regardless of the PID and time namespaces in which they are read, and detects if it is alive.
 //!
-//! [`ProcessKey`] names directories and files of processes. All that is read here is read from `/proc`.
+//! [`ProcessKey`] names directories and files of processes. All information here is read from `/proc`.
 
 use crate::time_namespace::{initial_start, is_same_start};
 use fileguard::Checked;
@@ -12,7 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// More than a `stat` file has.
+/// Larger than any `stat` file.
 const STAT: usize = 1024;
 
 /// Identifies a process within a boot: its pid, and its start time in clock ticks after boot. Written `PID-START`.
@@ -21,7 +21,7 @@ const STAT: usize = 1024;
 pub struct ProcessKey {
     /// Its pid in its own pid namespace.
     pub pid: u32,
-    /// Its start time, in clock ticks after boot, as processes in the initial time namespace read it.
+    /// Its start time, in clock ticks after boot, as read in the initial time namespace.
     pub started: u64,
 }
 
@@ -39,12 +39,12 @@ impl ProcessKey {
         (matches!(number, None | Some(Ok(_))) && parts.next().is_none()).then_some(key)
     }
 
-    /// Whether both are the same process, whichever time namespaces they were read in.
+    /// True if both are the same process, regardless of the time namespaces in which they were read.
     pub const fn is_same(self, other: Self) -> bool {
         self.pid == other.pid && is_same_start(self.started, other.started)
     }
 
-    /// Whether the process exists. Valid only for a pid of this process's pid namespace.
+    /// True if the process exists. Valid only for a pid of this process's pid namespace.
     pub fn exists(self) -> bool {
         exists(self.pid, self.started)
     }
@@ -98,36 +98,36 @@ pub fn started_at(pid: u32) -> Option<u64> {
     if has_ended(stat) { None } else { start_time(stat) }
 }
 
-/// Reads a `stat` file by one `read`, without an allocation: recorders do so in each round.
+/// Reads a `stat` file with one `read` and no allocation, because recorders do so in each round.
 fn read_stat<'a>(path: &str, bytes: &'a mut [u8; STAT]) -> Option<&'a [u8]> {
     let length = File::open(path).and_then(Checked::of).and_then(|file| (&*file).read(bytes)).ok()?;
     Some(&bytes[..length])
 }
 
-/// The status of a process that has ended and was not reaped, as `waitpid` would give it, from its `stat` file; `None` if that is of
-/// another process or of a living one, or if this process may not know.
+/// The status of a process that has ended and was not reaped, as returned by `waitpid`, from its `stat` file; `None` if the file is of
+/// another process or of a living one, or if this process may not know it.
 pub fn exit_status(stat: &[u8], started: u64) -> Option<i32> {
     let is_it = has_ended(stat) && start_time(stat).is_some_and(|found| is_same_start(found, started));
     field(stat, 52).filter(|_| is_it)?.trim_end().parse().ok()
 }
 
-/// Whether a process with this pid and start time exists.
+/// True if a process with this pid and start time exists.
 pub fn exists(pid: u32, started: u64) -> bool {
     started_at(pid).is_some_and(|found| is_same_start(found, started))
 }
 
-/// The inode of this process's pid namespace, in which its pid is valid; 0 if unknown. It is known only where `/proc` tells of other processes, too.
+/// The inode of this process's pid namespace, in which its pid is valid; 0 if unknown. It is known only if `/proc` also shows other processes.
 pub fn pid_namespace() -> u64 {
     std::fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino())
 }
 
-/// The same for what this process writes of itself: without `/proc`, the last one that was known.
+/// The same for data that this process writes about itself: without `/proc`, the last known value.
 pub fn own_pid_namespace() -> u64 {
     static LAST: Remembered = Remembered::new();
     LAST.or_last(Some(pid_namespace()).filter(|namespace| *namespace != 0))
 }
 
-/// A number that `/proc` had for this process, which may have no `/proc` any more: it has called `chroot`.
+/// A number from `/proc` for this process, remembered because `/proc` may become inaccessible, for example after `chroot`.
 struct Remembered {
     pid: AtomicU32,
     number: AtomicU64,
@@ -151,18 +151,18 @@ impl Remembered {
     }
 }
 
-/// Whether field 3 of a `stat` file is a zombie or dead state.
+/// True if field 3 of a `stat` file is a zombie or dead state.
 fn has_ended(stat: &[u8]) -> bool {
     let state = stat.iter().rposition(|byte| *byte == b')').and_then(|name_end| stat.get(name_end + 2));
     matches!(state, Some(b'Z' | b'X'))
 }
 
-/// Field 22, as processes in the initial time namespace read it.
+/// Field 22, converted to the initial time namespace.
 fn start_time(stat: &[u8]) -> Option<u64> {
     field(stat, 22)?.parse().ok().map(initial_start)
 }
 
-/// A field of a `stat` file, from the third on. The second one, a name in parentheses, may contain blanks and parentheses.
+/// A field of a `stat` file, from the third on. The second one, a name in parentheses, may contain spaces and parentheses.
 fn field(stat: &[u8], number: usize) -> Option<&str> {
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = str::from_utf8(&stat[name_end + 1..]).ok()?;

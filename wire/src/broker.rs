@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The servers of a broker: `nats://[USER:PASSWORD@|TOKEN@]HOST[:PORT]`, or `tls://…`, several of one cluster separated by commas, and
-/// `?replicas=N` at the end.
+/// The servers of a broker: `nats://[USER:PASSWORD@|TOKEN@]HOST[:PORT]` or `tls://…`; several servers of one cluster are separated by commas, and
+/// `?replicas=N` may follow.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Broker {
     servers: Vec<String>,
@@ -12,17 +12,17 @@ pub struct Broker {
 }
 
 impl Broker {
-    /// Whether a text is meant as the URL of a broker.
+    /// True if a text has the form of a broker's URL.
     pub fn is_url(text: &str) -> bool {
         SCHEMES.iter().any(|scheme| text.starts_with(scheme))
     }
 
-    /// The URLs of the servers, with what authenticates.
+    /// The URLs of the servers, including credentials.
     pub fn servers(&self) -> &[String] {
         &self.servers
     }
 
-    /// Whether a server of one is named by the other, too: by the same name and port.
+    /// True if both name a common server, by the same host name and port.
     pub fn shares_server_with(&self, other: &Self) -> bool {
         let address = |server: &str| {
             let rest = server.split_once("://").map_or(server, |(_, rest)| rest);
@@ -35,17 +35,17 @@ impl Broker {
         self.servers.iter().any(|server| others.contains(&address(server)))
     }
 
-    /// How many servers keep each message; 1 by default.
+    /// Number of servers that keep each message; 1 by default.
     pub const fn replicas(&self) -> usize {
         self.replicas
     }
 }
 
-/// The port of a server that has none in its URL.
+/// The port of a server whose URL has none.
 const DEFAULT_PORT: &str = "4222";
-/// How the URL of a server begins.
+/// The schemes of a server's URL.
 const SCHEMES: [&str; 2] = ["nats://", "tls://"];
-/// The most replicas that `JetStream` has.
+/// Maximum number of replicas in `JetStream`.
 const MOST_REPLICAS: usize = 5;
 
 impl FromStr for Broker {
@@ -80,7 +80,7 @@ impl FromStr for Broker {
     }
 }
 
-/// Without what authenticates.
+/// Omits the credentials.
 impl fmt::Display for Broker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, server) in self.servers.iter().enumerate() {

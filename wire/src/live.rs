@@ -1,8 +1,8 @@
-//! The protocol of stock live viewers: what `babeltrace2 -i lttng-live` sends to a relay daemon, and what that answers.
+//! The protocol of live viewers such as `babeltrace2 -i lttng-live`: requests to a relay daemon, and its replies.
 //!
 //! ```text
 //!   viewer ── Request ──▶ relay     16 bytes of header, then the payload
-//!   viewer ◀── reply ──── relay     a bare structure: the request tells which
+//!   viewer ◀── reply ──── relay     a bare structure whose type depends on the request
 //! ```
 //!
 //! A viewer sends one request and waits for its reply. All integers are big-endian, and structures are packed; packets and metadata are
@@ -21,10 +21,10 @@
 //! | [`Detach`](Request::Detach) | [`Detached`] |
 //! | [`Clock`](Request::Clock) | [`ClockOffset`] |
 //! | [`Challenge`](Request::Challenge) | [`Secret`]: a random number |
-//! | [`Prove`](Request::Prove) | [`Secret`]: the code of the collector; zeros: refused |
+//! | [`Prove`](Request::Prove) | [`Secret`]: the authentication code of the collector; zeros if refused |
 //!
-//! Each type decodes from the start of the bytes that have arrived so far (`Decoded`), and says how many bytes it still needs, so that a
-//! reader never waits for more than the message has, and allocates no more than was sent.
+//! Each type decodes from the start of the bytes received so far (`Decoded`), and reports how many more bytes it needs, so that a
+//! reader never waits for more than the message has, and never allocates more than was sent.
 
 mod reply;
 mod request;
@@ -39,7 +39,7 @@ pub use streams::{SessionRecord, Sessions, StreamRecord, Streams};
 
 /// The default port of a relay daemon for viewers.
 pub const LIVE_PORT: u16 = 5344;
-/// The major version of the protocol; another one is refused.
+/// The major version of the protocol; other versions are refused.
 pub const MAJOR: u32 = 2;
 /// The minor version that this implementation announces.
 pub const MINOR: u32 = 13;

@@ -1,4 +1,4 @@
-//! The numbers with which a relay tells how a request ended.
+//! The status codes of a relay's replies.
 
 use crate::Malformed;
 

@@ -1,4 +1,4 @@
-//! What is in a message: frames, or a packet.
+//! The contents of a message: frames, or a packet.
 
 use super::Token;
 use crate::stream::{FRAME_HEADER, FrameHeader, Malformed, ROUTE_OFFSET, Route, ToCollector, route_of};
@@ -9,7 +9,7 @@ use crate::stream::{FRAME_HEADER, FrameHeader, Malformed, ROUTE_OFFSET, Route, T
 pub enum Message<'a> {
     /// Frames.
     Frames(Vec<ToCollector<'a>>),
-    /// A packet on the wire, whose handle is the number of the stream.
+    /// A packet in wire form, whose handle is the number of the stream.
     Packet(Route, &'a [u8]),
 }
 
@@ -18,7 +18,7 @@ impl<'a> Message<'a> {
     ///
     /// # Errors
     ///
-    /// [`Malformed`] if it is no such message.
+    /// [`Malformed`] if it is not such a message.
     pub fn decode(token: &Token, payload: &'a [u8]) -> Result<Self, Malformed> {
         match token {
             Token::Stream(_) => Ok(Self::Packet(route_of(payload)?, payload)),
@@ -27,11 +27,11 @@ impl<'a> Message<'a> {
     }
 }
 
-/// The frames of a message, which are whole.
+/// The frames of a message, which must be complete.
 ///
 /// # Errors
 ///
-/// [`Malformed`] if one is not, or is none of a sender.
+/// [`Malformed`] if one is incomplete, or is not a frame of a sender.
 pub fn control_frames(mut payload: &[u8]) -> Result<Vec<ToCollector<'_>>, Malformed> {
     let mut frames = Vec::new();
     while !payload.is_empty() {
@@ -44,7 +44,7 @@ pub fn control_frames(mut payload: &[u8]) -> Result<Vec<ToCollector<'_>>, Malfor
     Ok(frames)
 }
 
-/// The packet with another handle, that by which the hub of a collector knows the stream.
+/// The packet with another handle, which identifies the stream in a collector.
 pub fn with_handle(packet: &[u8], handle: u64) -> Vec<u8> {
     let mut packet = packet.to_vec();
     if let Some(place) = packet.get_mut(ROUTE_OFFSET..ROUTE_OFFSET + 8) {

@@ -1,4 +1,4 @@
-//! What is published of a trace: the messages of `docs/nats.md`, with their subjects and ids.
+//! The published messages of a trace as in `docs/nats.md`, with their subjects and ids.
 
 use super::{LONGEST_PIECE, Token, TraceSubject, message_id};
 use crate::stream::{
@@ -6,22 +6,22 @@ use crate::stream::{
     WIRE_HEAD, wire_head,
 };
 
-/// The most streams in one message.
+/// Maximum number of streams in one message.
 const MOST_ENTRIES: usize = 2048;
 
 /// A message to publish.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Publish {
-    /// Where it is published.
+    /// The subject it is published under.
     pub subject: String,
-    /// Its id: the broker stores it once.
+    /// Its id: the broker stores each id once.
     pub id: String,
-    /// What it carries.
+    /// Its payload.
     pub payload: Vec<u8>,
 }
 
-/// A trace that is published, by its sender or by a collector to which that has sent it.
+/// A published trace; the publisher is its sender, or a collector that received it from the sender.
 #[derive(Clone, Debug)]
 pub struct Publication {
     subject: TraceSubject,
@@ -36,7 +36,7 @@ fn frame(message: &ToCollector<'_>) -> Vec<u8> {
 }
 
 impl Publication {
-    /// That of the trace that a sender of our own begins by this message. Whatever concerns its connection is left out.
+    /// The publication of the trace that begins with this message. Everything about its connection is left out.
     pub fn new(hello: &Hello<'_>) -> Self {
         let uuid = hello.trace;
         let hello = Hello { version: VERSION.into(), udp: false, key: uuid, nonce: [0; 32], mtu: 0, ..hello.clone() };
@@ -62,7 +62,7 @@ impl Publication {
         self.message(&Token::Control, &id, frame(&ToCollector::Metadata(piece)))
     }
 
-    /// A stream, by whose number its packets name it.
+    /// Announces a stream; its packets refer to it by number.
     pub fn announce(&self, announce: Announce<'_>) -> Publish {
         let id = format!("announce.{}.{}", announce.class, announce.instance);
         self.message(&Token::Control, &id, frame(&ToCollector::Announce(announce)))
@@ -77,7 +77,7 @@ impl Publication {
         self.message(&Token::Stream(name.to_owned()), &id, payload)
     }
 
-    /// The synchronisation point with this number: every packet behind those of the entries begins at their times or later.
+    /// The synchronisation point with this number: every packet after those of the entries begins at their times or later.
     pub fn sync(&self, number: u64, time: u64, entries: &[SyncEntry]) -> Vec<Publish> {
         let of = |(part, entries): (usize, &[SyncEntry])| {
             let sync = Sync { number, time, offset: 0, bound: NO_BOUND, entries: entries.to_vec() };

@@ -129,7 +129,7 @@ fn brokers_with_a_server_in_common_are_found_whatever_else_their_urls_have() {
     assert!(broker("nats://[::1]").shares_server_with(&broker("nats://[::1]:4222")));
 }
 
-/// Two places publish traces: a sender, and a collector to which it sends.
+/// Two programs publish a trace: a sender, and a collector that it sends to.
 #[test]
 fn what_is_published_has_the_subjects_and_ids_of_its_trace() {
     let hello = Hello {
@@ -151,7 +151,7 @@ fn what_is_published_has_the_subjects_and_ids_of_its_trace() {
     let trace = "tracepoint.web=2E1.shop-till-1-2-abababab";
     let begun = of.hello();
     assert_eq!((begun.subject, begun.id), (format!("{trace}.=hello"), format!("{uuid}.hello")));
-    // What concerns the connection to a collector is not published.
+    // Information about the connection to a collector is not published.
     let expected = Hello { udp: false, key: [0xab; 16], nonce: [0; 32], mtu: 0, ..hello.clone() };
     assert_eq!(control_frames(&begun.payload), Ok(vec![ToCollector::Hello(expected)]));
     let metadata = of.metadata(Piece { offset: 10, bytes: b"five!" });

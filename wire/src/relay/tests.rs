@@ -1,4 +1,4 @@
-//! The bytes of the messages, by the tables of the protocol and captures of stock programs.
+//! The bytes of the messages, checked against the tables of the protocol and captures of LTTng's programs.
 
 use super::*;
 use crate::{Decoded, Malformed};
@@ -19,7 +19,7 @@ fn command(bytes: &[u8], minor: u32) -> Command<'_> {
     }
 }
 
-/// A command with its layout in hexadecimal digits, without the header.
+/// Checks a command against its layout in hexadecimal digits, without the header.
 fn check(payload: &str, minor: u32, expected: &Command<'_>) {
     let payload = hex(payload);
     let header = ControlHeader { size: payload.len() as u64, command: expected.number(), ..ControlHeader::default() };
@@ -234,11 +234,11 @@ proptest! {
     #[test]
     fn any_bytes_are_decoded_or_refused(number in 0_u32..24, minor in 4_u32..14, bytes: Vec<u8>) {
         if let Ok(command) = Command::from_payload(number, &bytes, minor) {
-            // A payload with a tail or padding is encoded without them, and then decoded to the same.
+            // A payload with a tail or padding is encoded without them, and then decodes to the same command.
             let mut out = Vec::new();
             command.encode(minor, &mut out);
             let again = Command::decode(&out, minor, LONGEST_PAYLOAD);
-            // Names that were no text may be too long for fixed fields now, and are cut.
+            // Names that were not UTF-8 may now be too long for fixed fields, and are cut.
             let is_same = minor < MINOR_WITH_CHUNKS || again == Ok(Decoded::Whole(command, out.len()));
             prop_assert!(again.is_ok() && is_same);
         }

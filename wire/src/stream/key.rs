@@ -1,4 +1,4 @@
-//! The shared key of senders and collectors, and the codes by which each side proves to the other that it has it.
+//! The shared key of senders and collectors, and the codes with which each side proves to the other that it has the key.
 
 use super::AUTHENTICATED;
 use hmac::{Hmac, Mac};
@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A key that senders and their collector share.
+/// A key shared by senders and their collector.
 #[derive(Clone)]
 pub struct SharedKey(Arc<[u8]>);
 
@@ -33,22 +33,22 @@ pub enum Side {
     Viewed,
 }
 
-/// What the codes of a connection are made of: nobody can use them for another one.
+/// The input of a connection's authentication codes, which makes them useless for another connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handshake {
     /// The key of the session, in `HELLO`; zero for a viewer.
     pub session: [u8; 16],
     /// The random number of the sender, in `HELLO`, or of the viewer.
     pub sender: [u8; 32],
-    /// That of the collector, in `CHALLENGE`.
+    /// The random number of the collector, in `CHALLENGE`.
     pub collector: [u8; 32],
 }
 
 impl SharedKey {
-    /// The fewest and the most bytes of a key.
+    /// Minimum and maximum size of a key, in bytes.
     pub const SIZES: std::ops::RangeInclusive<usize> = 16..=4096;
 
-    /// A key of these bytes; `None` if they are fewer than 16 or more than 4096.
+    /// A key with these bytes; `None` for fewer than 16 or more than 4096.
     pub fn new(bytes: &[u8]) -> Option<Self> {
         Self::SIZES.contains(&bytes.len()).then(|| Self(bytes.into()))
     }
@@ -77,7 +77,7 @@ impl SharedKey {
     }
 
     fn mac(&self, side: Side, handshake: &Handshake) -> Option<Hmac<Sha256>> {
-        // HMAC takes keys of any length.
+        // HMAC accepts keys of any length.
         let mut mac = <Hmac<Sha256> as Mac>::new_from_slice(&self.0).ok()?;
         let text = AUTHENTICATED[side as usize];
         for part in [text, &handshake.session, &handshake.sender, &handshake.collector] {
@@ -86,12 +86,12 @@ impl SharedKey {
         Some(mac)
     }
 
-    /// The code by which this side proves that it has the key.
+    /// The code with which this side proves that it has the key.
     pub fn code(&self, side: Side, handshake: &Handshake) -> [u8; 32] {
         self.mac(side, handshake).map_or([0; 32], |mac| mac.finalize().into_bytes().into())
     }
 
-    /// Whether a code is that of this side, in a time that does not depend on where it differs.
+    /// True if the code is that of this side. Takes constant time.
     pub fn verifies(&self, side: Side, handshake: &Handshake, code: &[u8; 32]) -> bool {
         self.mac(side, handshake).is_some_and(|mac| mac.verify_slice(code).is_ok())
     }
@@ -106,7 +106,7 @@ mod tests {
     fn codes_are_those_of_the_format() {
         let key = SharedKey::new(b"0123456789abcdef").expect("a key");
         let handshake = Handshake { session: [1; 16], sender: [2; 32], collector: [3; 32] };
-        // Made by Python's `hmac`.
+        // Computed with Python's `hmac`.
         let hex = |code: [u8; 32]| code.map(|byte| format!("{byte:02x}")).concat();
         let (sender, collector) = (key.code(Side::Sender, &handshake), key.code(Side::Collector, &handshake));
         assert_eq!(hex(sender), "566c5396758cef18884174e64182a195a930d07d05f92b0f2d99b863f06868e1");

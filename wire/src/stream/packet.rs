@@ -1,4 +1,4 @@
-//! A packet on the wire: the packet of the trace, with the fields that route it at a fixed place.
+//! The wire form of a packet: the packet of the trace, with routing fields inserted at a fixed offset.
 //!
 //! | offset | field |
 //! |---|---|
@@ -6,22 +6,22 @@
 //! | 32 | `stream_handle`, `seq`, `prev_seq`, `circuit_id`: u64 each, little-endian |
 //! | 64 | the rest of the packet |
 //!
-//! Neither the sizes nor the checksum of the packet count the inserted fields, so that a sender needs a copy of the first 32 bytes alone
-//! ([`wire_head`]), and a collector stores two parts of what it received ([`stored_packet`]).
+//! Neither the sizes nor the checksum of the packet include the inserted fields. A sender therefore copies only the first 32 bytes
+//! ([`wire_head`]), and a collector stores two parts of the received bytes ([`stored_packet`]).
 
 use super::Malformed;
 
-/// Where the four fields stand in a packet on the wire.
+/// Offset of the four routing fields in the wire form of a packet.
 pub const ROUTE_OFFSET: usize = 32;
-/// Their size, which is how much longer a packet is on the wire, in bytes.
+/// Their size in bytes, which is how much longer a packet is in wire form.
 pub const ROUTE_SIZE: usize = 32;
-/// The size of the part of a packet on the wire that ends with the four fields.
+/// The size of the part of the wire form that ends with the routing fields.
 pub const WIRE_HEAD: usize = ROUTE_OFFSET + ROUTE_SIZE;
 
-/// The fields that route a packet.
+/// The routing fields of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The stream, as the collector numbers them.
+    /// The stream, in the numbering of the collector.
     pub handle: u64,
     /// The packet's number in its stream.
     pub seq: u64,
@@ -31,7 +31,7 @@ pub struct Route {
     pub circuit_id: u64,
 }
 
-/// The first [`WIRE_HEAD`] bytes of `packet` on the wire; the rest are the bytes of the packet from [`ROUTE_OFFSET`] on. `None` if the packet
+/// The first [`WIRE_HEAD`] bytes of `packet` in wire form; the bytes of the packet from [`ROUTE_OFFSET`] on follow. `None` if the packet
 /// is too short.
 pub fn wire_head(packet: &[u8], route: Route) -> Option<[u8; WIRE_HEAD]> {
     let first: &[u8; ROUTE_OFFSET] = packet.first_chunk()?;
@@ -44,12 +44,12 @@ pub fn wire_head(packet: &[u8], route: Route) -> Option<[u8; WIRE_HEAD]> {
     Some(head)
 }
 
-/// The fields that route a packet on the wire.
+/// The routing fields of a packet in wire form.
 ///
 /// # Errors
 ///
-/// [`Malformed::Short`] if it has not even these, [`Malformed::Field`] if its number is [`NO_SEQ`](super::NO_SEQ) or not above that of the
-/// packet before.
+/// [`Malformed::Short`] if it is too short for them, [`Malformed::Field`] if its number is [`NO_SEQ`](super::NO_SEQ) or not above the number of the
+/// previous packet.
 pub fn route_of(wire: &[u8]) -> Result<Route, Malformed> {
     let fields = wire.get(ROUTE_OFFSET..WIRE_HEAD).ok_or(Malformed::Short)?;
     let mut numbers = fields.chunks_exact(8).map(|field| {
@@ -62,7 +62,7 @@ pub fn route_of(wire: &[u8]) -> Result<Route, Malformed> {
     if route.seq == super::NO_SEQ || !rises { Err(Malformed::Field) } else { Ok(route) }
 }
 
-/// The two parts of a packet on the wire that make the packet as it is stored. `None` if it is too short.
+/// The two parts of the wire form that form the stored packet. `None` if it is too short.
 pub fn stored_packet(wire: &[u8]) -> Option<[&[u8]; 2]> {
     Some([wire.get(..ROUTE_OFFSET)?, wire.get(WIRE_HEAD..)?])
 }

@@ -1,4 +1,4 @@
-//! Every message of the tables in `docs/format-stream.md`: the bytes, and that what is decoded is what was encoded.
+//! Every message of the tables in `docs/format-stream.md`: checks the bytes, and that decoding an encoded message gives the same message.
 
 use super::*;
 
@@ -116,7 +116,7 @@ fn a_message_without_its_last_byte_is_too_short() {
         let mut bytes = Vec::new();
         message.encode(&mut bytes);
         let (kind, payload) = unframed(&bytes);
-        // Pieces end where the payload ends, and an empty message has no byte.
+        // Pieces extend to the end of the payload, and an empty message has no bytes.
         if let (Some((_, shorter)), false) =
             (payload.split_last(), matches!(message, ToCollector::Metadata(_) | ToCollector::Account(..)))
         {
@@ -166,7 +166,7 @@ fn what_exceeds_a_limit_is_refused() {
     })
     .encode(&mut bytes);
     assert_eq!(ToSender::decode(133, unframed(&bytes).1), Err(Malformed::Long));
-    // A number of entries that the payload does not have.
+    // A number of entries that exceeds the payload.
     assert_eq!(ToSender::decode(133, &[0, 0, 4, 0]), Err(Malformed::Short));
     let mut header = [0; FRAME_HEADER];
     header[8..20].copy_from_slice(&[0, 0, 0, 0, 0, 0x10, 0, 0x41, 0x54, 0x50, 0, 1]);

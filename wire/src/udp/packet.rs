@@ -1,17 +1,17 @@
 //! The CTF packets in a batch, cut to the size of a datagram.
 //!
-//! They are little-endian, as in a ring or a file, and a client appends them to a stream file unchanged. Each part of a packet that was cut
+//! They are little-endian, as in a ring or a file, and a client appends them to a stream file unchanged. Each part of a cut packet
 //! is a packet with its own header.
 
 use super::Malformed;
 use tracepoint_ring::channel::{HEADER_SIZE, PACKET_MAGIC, PacketHeader};
 
-/// Reads the header at the start of `bytes`, which contain the whole packet. It has no padding: its size is between that of the header and
-/// the length of `bytes`. The numbers of packets rise. A gap does not prove a loss, because packets are cut differently for each client.
+/// Reads the header at the start of `bytes`, which must contain the whole packet. It has no padding: its size is between that of the header and
+/// the length of `bytes`. The numbers of packets increase. A gap does not prove a loss, because packets are cut differently for each client.
 ///
 /// # Errors
 ///
-/// [`Malformed`] if there is no whole packet, or one with padding.
+/// [`Malformed`] if there is no complete packet, or one with padding.
 pub fn packet_header(bytes: &[u8]) -> Result<PacketHeader, Malformed> {
     if bytes.len() < HEADER_SIZE {
         return Err(Malformed::Short);
@@ -32,7 +32,7 @@ pub fn packet_header(bytes: &[u8]) -> Result<PacketHeader, Malformed> {
     Ok(header)
 }
 
-/// Iterates over the packets of a batch: the header and all bytes of each. A malformed packet is the last.
+/// Iterates over the packets of a batch: the header and all bytes of each. Ends after a malformed packet.
 #[derive(Clone, Debug)]
 pub struct CtfPackets<'a> {
     rest: &'a [u8],
