@@ -10,7 +10,7 @@ mod tests;
 
 pub use crate::broker::Broker;
 #[cfg(feature = "nats")]
-pub use jetstream::{Acknowledgement, JetStream};
+pub use jetstream::{Acknowledgement, JetStream, error_text};
 pub use message::{Message, control_frames, with_handle};
 pub use publication::{Publication, Publish};
 

@@ -12,7 +12,6 @@
 
 mod chunk;
 mod command;
-mod fields;
 mod header;
 mod index;
 mod reply;

@@ -27,6 +27,7 @@ pub use to_sender::{
     Ack, AckEntry, Announced, ClockReply, Delivered, ErrorCode, Nack, NackEntry, Ready, ToSender, Welcome,
 };
 
+use crate::fields::{Reader, Short, Writer};
 use thiserror::Error;
 
 /// The version of the protocol.
@@ -86,6 +87,12 @@ pub enum Malformed {
     Field,
 }
 
+impl From<Short> for Malformed {
+    fn from(_: Short) -> Self {
+        Self::Short
+    }
+}
+
 /// What a side can do: the `query_flags` and flags of the relay's `GET_CONFIGURATION`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -142,7 +149,7 @@ impl FrameHeader {
     }
 
     fn of(header: &[u8; FRAME_HEADER]) -> Result<Self, Malformed> {
-        let mut fields = fields::Reader::new(header);
+        let mut fields = Reader::new(header);
         fields.u64()?;
         let (size, kind) = (fields.u64()?, fields.u32()?);
         let kind = kind.checked_sub(KIND_BASE).filter(|kind| *kind < 256).ok_or(Malformed::Kind)?;
@@ -152,10 +159,10 @@ impl FrameHeader {
 }
 
 /// Appends a frame, whose payload `write` appends.
-fn frame(out: &mut Vec<u8>, kind: u32, write: impl FnOnce(fields::Writer<'_>) -> fields::Writer<'_>) {
+fn frame(out: &mut Vec<u8>, kind: u32, write: impl FnOnce(Writer<'_>) -> Writer<'_>) {
     let start = out.len();
     out.extend_from_slice(&[0; FRAME_HEADER]);
-    write(fields::Writer(out));
+    write(Writer(out));
     let size = (out.len() - start - FRAME_HEADER) as u64;
     debug_assert!(size <= LONGEST_PAYLOAD as u64, "the sender splits longer messages");
     out[start + 8..start + 16].copy_from_slice(&size.to_be_bytes());

@@ -10,7 +10,7 @@
 //! The offsets are those of the tables in `docs/format-udp.md`.
 
 pub mod batch;
-mod bytes;
+mod checksum;
 pub mod client;
 pub mod legacy;
 pub mod packet;
@@ -19,8 +19,8 @@ pub use batch::{Batch, Challenge, End, Losses, Ping, Text, TextKind, Welcome};
 pub use client::{Accept, Ack, ToServer};
 pub use legacy::{LegacyPacket, Mark, MarkKind};
 pub use packet::{CtfPackets, packet_header};
-pub use tracepoint_ring::channel::PacketHeader;
 
+use crate::fields::{Reader, Short};
 use thiserror::Error;
 
 /// The name of the channel of events that the server receives as messages from other programs.
@@ -53,6 +53,12 @@ pub enum Malformed {
     /// A field has an invalid value.
     #[error("its fields contradict each other")]
     Field,
+}
+
+impl From<Short> for Malformed {
+    fn from(_: Short) -> Self {
+        Self::Short
+    }
 }
 
 /// A message from a server.
@@ -97,8 +103,8 @@ impl<'a> FromServer<'a> {
     ///
     /// [`Malformed`] if it is not a datagram of this protocol.
     pub fn decode(datagram: &'a [u8]) -> Result<Self, Malformed> {
-        let seq = bytes::u32_at(datagram, 0)?;
-        let kind = bytes::u8_at(datagram, 4)?;
+        let mut fields = Reader::new(datagram);
+        let (seq, kind) = (fields.u32()?, fields.u8()?);
         let legacy = |message| Self { seq, session: None, message };
         match kind {
             legacy::PACKET => legacy::packet(datagram).map(|packet| legacy(ToClient::Packet(packet))),

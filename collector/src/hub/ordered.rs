@@ -8,9 +8,9 @@ use crate::view::View;
 use std::collections::VecDeque;
 use std::time::Instant;
 use tracepoint_reader::internal::check_padded;
+use tracepoint_wire::PacketHeader;
 use tracepoint_wire::relay::Index;
 use tracepoint_wire::stream::{ClosedStream, Delivered, NO_SEQ, ROUTE_OFFSET, ROUTE_SIZE, Route, route_of};
-use tracepoint_wire::udp::PacketHeader;
 
 /// Magic number of an event packet.
 const MAGIC: u32 = 0xC1FC_1FC1;
@@ -79,18 +79,7 @@ pub(crate) fn unwrap(
     if check_padded(packet, padding as usize).is_wrong() {
         return Err(Damaged);
     }
-    let index = Index {
-        handle: route.handle,
-        sequence: route.seq,
-        packet_size: header.packet_bits,
-        content_size: header.content_bits,
-        begin: header.begin,
-        end: header.end,
-        discarded: header.discarded,
-        stream_class: header.stream.class.into(),
-        stream_instance: header.stream.instance,
-        packet_number: header.sequence,
-    };
+    let index = Index::of(route.handle, &header);
     Ok((route, (Packet::behind(wire, ROUTE_SIZE, padding, memory), index, header.events_before)))
 }
 

@@ -8,8 +8,8 @@ use crate::view::View;
 use std::os::unix::fs::FileExt;
 use tracepoint_reader::account::Before;
 use tracepoint_reader::{Metadata, PacketDecoder};
+use tracepoint_wire::PacketHeader;
 use tracepoint_wire::relay::Index;
-use tracepoint_wire::udp::PacketHeader;
 
 /// Maximum number of packets remembered for decoding. Events of further ones count as lost.
 const MOST: usize = 1 << 16;

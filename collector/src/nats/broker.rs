@@ -7,7 +7,7 @@ use async_nats::{Client, ConnectOptions};
 use std::error::Error;
 use std::fmt;
 use std::time::Duration;
-use tracepoint_wire::nats::{self, ALL_HELLOS, ALL_SUBJECTS, BUCKET, TraceSubject};
+use tracepoint_wire::nats::{self, ALL_HELLOS, ALL_SUBJECTS, BUCKET, TraceSubject, error_text};
 
 /// Timeout of a request.
 const TIME: Duration = Duration::from_secs(5);
@@ -26,16 +26,7 @@ pub(crate) struct Failed(pub(super) String);
 
 impl Failed {
     pub(super) fn new(what: &str, error: &dyn Error) -> Self {
-        let mut text = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            let more = error.to_string();
-            if !text.contains(&more) {
-                text = format!("{text}: {more}");
-            }
-            cause = error.source();
-        }
-        Self(format!("cannot {what}: {}", text.chars().filter(|c| !c.is_control()).take(300).collect::<String>()))
+        Self(format!("cannot {what}: {}", error_text(error)))
     }
 }
 

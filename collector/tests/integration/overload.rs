@@ -15,8 +15,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tracepoint_reader::internal::sealed;
+use tracepoint_wire::PacketHeader;
 use tracepoint_wire::live::{Connect, IndexStatus, Request, Seek, Status};
-use tracepoint_wire::udp::PacketHeader;
 
 const SENDERS: u8 = 20;
 /// A packet of 1000 events of 16 bytes, 100 times a second.

@@ -8,13 +8,13 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 use tracepoint_reader::internal::sealed;
 use tracepoint_wire::Decoded;
+use tracepoint_wire::PacketHeader;
 use tracepoint_wire::relay::{Command, MINOR, Reply, Version};
 use tracepoint_wire::stream::{
     Announce, Attach, Capabilities, Close, ClosedStream, Datagram, DatagramHeader, Delivered, ErrorCode, FRAME_HEADER,
     FrameHeader, Hello, NO_BOUND, NO_SEQ, NackEntry, Piece, Ready, RecordHeader, Route, SeqRange, Sync, SyncEntry,
     ToCollector, ToSender, wire_head,
 };
-use tracepoint_wire::udp::PacketHeader;
 
 /// The metadata of the packets.
 pub(crate) const METADATA: &str = "/* CTF 1.8 */

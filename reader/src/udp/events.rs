@@ -8,7 +8,8 @@ use crate::metadata::Metadata;
 use crate::packet::PacketDecoder;
 use crate::value::Value;
 use std::path::PathBuf;
-use tracepoint_wire::udp::{INGEST_EVENT, Malformed, PacketHeader};
+use tracepoint_wire::PacketHeader;
+use tracepoint_wire::udp::{INGEST_EVENT, Malformed};
 
 /// Decodes batches.
 #[derive(Debug, Default)]

@@ -268,11 +268,7 @@ impl Nats {
         let Some(ticket) = self.throttle.admit(&packet, 0..size) else {
             return queue.lost(&packet, LostPackets::Bandwidth);
         };
-        let prev_seq = sent.last.map_or(NO_SEQ, |last| last.sequence);
-        sent.last = Some(packet.header);
-        sent.packets += 1;
-        sent.events_after = packet.events_after;
-        let packet = Arc::new(SentPacket { prev_seq, packet });
+        let packet = SentPacket::next(sent, packet);
         kept.add(stream, &packet, true);
         self.sending = Some(Sending { stream, packet, ticket });
     }

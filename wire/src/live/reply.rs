@@ -1,7 +1,7 @@
 //! Replies about one stream: indexes, packets and metadata; and the replies that are only a status.
 
 use super::{IndexStatus, MetadataStatus, NEW_METADATA, NEW_STREAM, PacketStatus, Status};
-use crate::bytes::Fields;
+use crate::fields::{Reader, Short, Writer};
 use crate::{Decoded, Malformed};
 
 const INDEX_SIZE: usize = 64;
@@ -76,15 +76,12 @@ pub struct Secret(pub [u8; 32]);
 impl ClockOffset {
     /// Appends the reply.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.offset.to_be_bytes());
-        out.extend_from_slice(&self.bound.to_be_bytes());
+        Writer(out).i64(self.offset).u64(self.bound);
     }
 
     /// Decodes the reply.
     pub fn decode(bytes: &[u8]) -> Decoded<Self> {
-        Fields::of(bytes, 16).map_or(Decoded::Needs(16), |fields| {
-            Decoded::Whole(Self { offset: fields.u64(0).cast_signed(), bound: fields.u64(8) }, 16)
-        })
+        Decoded::read(bytes, 16, |fields| Ok(Self { offset: fields.i64()?, bound: fields.u64()? }))
     }
 }
 
@@ -100,7 +97,7 @@ impl Secret {
     ///
     /// None: any bytes are one.
     pub fn decode(bytes: &[u8]) -> Result<Decoded<Self>, Malformed> {
-        Ok(bytes.first_chunk().map_or(Decoded::Needs(32), |bytes| Decoded::Whole(Self(*bytes), 32)))
+        Ok(Decoded::read(bytes, 32, |fields| fields.array().map(Self)))
     }
 }
 
@@ -128,13 +125,9 @@ impl Index {
 
     /// Appends the reply.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        let words =
-            [self.offset, self.packet_bits, self.content_bits, self.begin, self.end, self.discarded, self.stream_class];
-        for word in words {
-            out.extend_from_slice(&word.to_be_bytes());
-        }
-        out.extend_from_slice(&self.status.number().to_be_bytes());
-        out.extend_from_slice(&self.flags.to_be_bytes());
+        let to = Writer(out).u64(self.offset).u64(self.packet_bits).u64(self.content_bits).u64(self.begin);
+        let to = to.u64(self.end).u64(self.discarded).u64(self.stream_class);
+        to.u32(self.status.number()).u32(self.flags);
     }
 
     /// Decodes a reply.
@@ -143,21 +136,24 @@ impl Index {
     ///
     /// [`Malformed::Number`] for an unknown status.
     pub fn decode(bytes: &[u8]) -> Result<Decoded<Self>, Malformed> {
-        let Some(fields) = Fields::of(bytes, INDEX_SIZE) else {
-            return Ok(Decoded::Needs(INDEX_SIZE));
-        };
-        let index = Self {
-            offset: fields.u64(0),
-            packet_bits: fields.u64(8),
-            content_bits: fields.u64(16),
-            begin: fields.u64(24),
-            end: fields.u64(32),
-            discarded: fields.u64(40),
-            stream_class: fields.u64(48),
-            status: IndexStatus::of(fields.u32(56))?,
-            flags: fields.u32(60),
-        };
-        Ok(Decoded::Whole(index, INDEX_SIZE))
+        Decoded::read(bytes, INDEX_SIZE, Self::read).transpose()
+    }
+
+    fn read(fields: &mut Reader<'_>) -> Result<Result<Self, Malformed>, Short> {
+        let (offset, packet_bits, content_bits) = (fields.u64()?, fields.u64()?, fields.u64()?);
+        let (begin, end, discarded, stream_class) = (fields.u64()?, fields.u64()?, fields.u64()?, fields.u64()?);
+        let (status, flags) = (IndexStatus::of(fields.u32()?), fields.u32()?);
+        Ok(status.map(|status| Self {
+            offset,
+            packet_bits,
+            content_bits,
+            begin,
+            end,
+            discarded,
+            stream_class,
+            status,
+            flags,
+        }))
     }
 }
 
@@ -169,10 +165,7 @@ impl<'a> PacketBytes<'a> {
 
     /// Appends the reply.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        for word in [self.status.number(), self.bytes.len() as u32, self.flags] {
-            out.extend_from_slice(&word.to_be_bytes());
-        }
-        out.extend_from_slice(self.bytes);
+        Writer(out).u32(self.status.number()).u32(self.bytes.len() as u32).u32(self.flags).bytes(self.bytes);
     }
 
     /// Decodes a reply to a request for `requested` bytes.
@@ -181,10 +174,11 @@ impl<'a> PacketBytes<'a> {
     ///
     /// [`Malformed`] if it has more bytes, or an unknown status.
     pub fn decode(bytes: &'a [u8], requested: u32) -> Result<Decoded<Self>, Malformed> {
-        let Some(fields) = Fields::of(bytes, HEAD) else {
+        let mut fields = Reader::new(bytes);
+        let (Ok(status), Ok(length), Ok(flags)) = (fields.u32(), fields.u32(), fields.u32()) else {
             return Ok(Decoded::Needs(HEAD));
         };
-        let (status, length, flags) = (PacketStatus::of(fields.u32(0))?, fields.u32(4), fields.u32(8));
+        let status = PacketStatus::of(status)?;
         // No bytes follow another status, whatever the length.
         let length = if status == PacketStatus::Ok { length } else { 0 };
         Ok(content(bytes, length.into(), requested.into(), "bytes of a packet")?.map(|bytes| Self {
@@ -203,9 +197,7 @@ impl<'a> MetadataBytes<'a> {
 
     /// Appends the reply.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&(self.bytes.len() as u64).to_be_bytes());
-        out.extend_from_slice(&self.status.number().to_be_bytes());
-        out.extend_from_slice(self.bytes);
+        Writer(out).u64(self.bytes.len() as u64).u32(self.status.number()).bytes(self.bytes);
     }
 
     /// Decodes a reply with at most `most` bytes of metadata.
@@ -214,10 +206,11 @@ impl<'a> MetadataBytes<'a> {
     ///
     /// [`Malformed`] if it announces more than that, or has an unknown status.
     pub fn decode(bytes: &'a [u8], most: u64) -> Result<Decoded<Self>, Malformed> {
-        let Some(fields) = Fields::of(bytes, HEAD) else {
+        let mut fields = Reader::new(bytes);
+        let (Ok(length), Ok(status)) = (fields.u64(), fields.u32()) else {
             return Ok(Decoded::Needs(HEAD));
         };
-        let (length, status) = (fields.u64(0), MetadataStatus::of(fields.u32(8))?);
+        let status = MetadataStatus::of(status)?;
         let length = if status == MetadataStatus::Ok { length } else { 0 };
         Ok(content(bytes, length, most, "bytes of metadata")?.map(|bytes| Self { status, bytes }))
     }
@@ -257,10 +250,9 @@ impl Detached {
 }
 
 fn status_word(is_success: bool, out: &mut Vec<u8>) {
-    let status: u32 = if is_success { 1 } else { 2 };
-    out.extend_from_slice(&status.to_be_bytes());
+    Writer(out).u32(if is_success { 1 } else { 2 });
 }
 
 fn is_success(bytes: &[u8]) -> Decoded<bool> {
-    Fields::of(bytes, 4).map_or(Decoded::Needs(4), |fields| Decoded::Whole(fields.u32(0) == 1, 4))
+    Decoded::read(bytes, 4, |fields| Ok(fields.u32()? == 1))
 }

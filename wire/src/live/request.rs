@@ -1,7 +1,7 @@
 //! What a viewer sends.
 
 use super::MAJOR;
-use crate::bytes::Fields;
+use crate::fields::{Reader, Short, Writer};
 use crate::{Decoded, Malformed};
 
 /// The size of the header: size of the payload (u64), command (u32), version (u32, 0).
@@ -149,22 +149,17 @@ impl Connect {
 
     /// Appends the structure, which is the whole reply of a relay.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.viewer_session.to_be_bytes());
-        for word in [self.major, self.minor, self.kind] {
-            out.extend_from_slice(&word.to_be_bytes());
-        }
+        Writer(out).u64(self.viewer_session).u32(self.major).u32(self.minor).u32(self.kind);
     }
 
     /// Decodes the reply of a relay.
     pub fn decode(bytes: &[u8]) -> Decoded<Self> {
-        match Fields::of(bytes, CONNECT_SIZE) {
-            Some(fields) => Decoded::Whole(Self::of(fields), CONNECT_SIZE),
-            None => Decoded::Needs(CONNECT_SIZE),
-        }
+        Decoded::read(bytes, CONNECT_SIZE, Self::read)
     }
 
-    fn of(fields: Fields<'_>) -> Self {
-        Self { viewer_session: fields.u64(0), major: fields.u32(8), minor: fields.u32(12), kind: fields.u32(16) }
+    fn read(fields: &mut Reader<'_>) -> Result<Self, Short> {
+        let (viewer_session, major, minor) = (fields.u64()?, fields.u32()?, fields.u32()?);
+        Ok(Self { viewer_session, major, minor, kind: fields.u32()? })
     }
 }
 
@@ -173,48 +168,45 @@ impl Request {
     pub fn encode(&self, out: &mut Vec<u8>) {
         let begin = out.len();
         out.resize(begin + HEADER, 0);
+        let to = Writer(out);
         let command = match self {
             Self::Connect(connect) => {
-                connect.encode(out);
+                connect.encode(to.0);
                 CONNECT
             }
             Self::ListSessions => LIST_SESSIONS,
             Self::CreateSession => CREATE_SESSION,
             Self::Attach { session, offset, seek } => {
-                put(out, [*session, *offset]);
-                let seek: u32 = if *seek == Seek::Beginning { 1 } else { 2 };
-                out.extend_from_slice(&seek.to_be_bytes());
+                to.u64(*session).u64(*offset).u32(if *seek == Seek::Beginning { 1 } else { 2 });
                 ATTACH_SESSION
             }
             Self::NextIndex { stream } => {
-                put(out, [*stream]);
+                to.u64(*stream);
                 GET_NEXT_INDEX
             }
             Self::Packet { stream, offset, length } => {
-                put(out, [*stream, *offset]);
-                out.extend_from_slice(&length.to_be_bytes());
+                to.u64(*stream).u64(*offset).u32(*length);
                 GET_PACKET
             }
             Self::Metadata { stream } => {
-                put(out, [*stream]);
+                to.u64(*stream);
                 GET_METADATA
             }
             Self::NewStreams { session } => {
-                put(out, [*session]);
+                to.u64(*session);
                 GET_NEW_STREAMS
             }
             Self::Challenge => CHALLENGE,
             Self::Prove { nonce, code } => {
-                out.extend_from_slice(nonce);
-                out.extend_from_slice(code);
+                to.bytes(nonce).bytes(code);
                 PROVE
             }
             Self::Clock { stream } => {
-                put(out, [*stream]);
+                to.u64(*stream);
                 CLOCK
             }
             Self::Detach { session } => {
-                put(out, [*session]);
+                to.u64(*session);
                 DETACH_SESSION
             }
         };
@@ -230,10 +222,10 @@ impl Request {
     /// [`Malformed`] if the command or a number in it is unknown, or the payload is shorter than its structure, or longer than 4096 bytes. A
     /// relay closes the connection then.
     pub fn decode(bytes: &[u8]) -> Result<Decoded<Self>, Malformed> {
-        let Some(header) = Fields::of(bytes, HEADER) else {
+        let mut header = Reader::new(bytes);
+        let (Ok(payload), Ok(kind), Ok(_version)) = (header.u64(), header.u32(), header.u32()) else {
             return Ok(Decoded::Needs(HEADER));
         };
-        let (payload, kind) = (header.u64(0), header.u32(8));
         let structure = match kind {
             CONNECT | ATTACH_SESSION | GET_PACKET => 20,
             LIST_SESSIONS | CREATE_SESSION | CHALLENGE => 0,
@@ -247,41 +239,35 @@ impl Request {
         if payload > LONGEST_PAYLOAD {
             return Err(Malformed::TooMany { what: "bytes of a request", count: payload, most: LONGEST_PAYLOAD });
         }
-        let size = HEADER + payload as usize;
-        let Some(Fields(whole)) = Fields::of(bytes, size) else {
-            return Ok(Decoded::Needs(size));
-        };
-        let fields = Fields(&whole[HEADER..]);
-        let request = match kind {
-            CONNECT => Self::Connect(Connect::of(fields)),
+        Decoded::read(bytes, HEADER + payload as usize, |fields| {
+            fields.bytes(HEADER)?;
+            Self::read(kind, fields)
+        })
+        .transpose()
+    }
+
+    fn read(kind: u32, fields: &mut Reader<'_>) -> Result<Result<Self, Malformed>, Short> {
+        Ok(Ok(match kind {
+            CONNECT => Self::Connect(Connect::read(fields)?),
             LIST_SESSIONS => Self::ListSessions,
             ATTACH_SESSION => {
-                let seek = match fields.u32(16) {
+                let (session, offset) = (fields.u64()?, fields.u64()?);
+                let seek = match fields.u32()? {
                     1 => Seek::Beginning,
                     2 => Seek::Last,
-                    number => return Err(Malformed::Number { what: "seek", number }),
+                    number => return Ok(Err(Malformed::Number { what: "seek", number })),
                 };
-                Self::Attach { session: fields.u64(0), offset: fields.u64(8), seek }
+                Self::Attach { session, offset, seek }
             }
-            GET_NEXT_INDEX => Self::NextIndex { stream: fields.u64(0) },
-            GET_PACKET => Self::Packet { stream: fields.u64(0), offset: fields.u64(8), length: fields.u32(16) },
-            GET_METADATA => Self::Metadata { stream: fields.u64(0) },
-            GET_NEW_STREAMS => Self::NewStreams { session: fields.u64(0) },
-            DETACH_SESSION => Self::Detach { session: fields.u64(0) },
+            GET_NEXT_INDEX => Self::NextIndex { stream: fields.u64()? },
+            GET_PACKET => Self::Packet { stream: fields.u64()?, offset: fields.u64()?, length: fields.u32()? },
+            GET_METADATA => Self::Metadata { stream: fields.u64()? },
+            GET_NEW_STREAMS => Self::NewStreams { session: fields.u64()? },
+            DETACH_SESSION => Self::Detach { session: fields.u64()? },
             CHALLENGE => Self::Challenge,
-            CLOCK => Self::Clock { stream: fields.u64(0) },
-            PROVE => {
-                let [nonce, code] = [0, 32].map(|at| std::array::from_fn(|byte| fields.0[at + byte]));
-                Self::Prove { nonce, code }
-            }
+            CLOCK => Self::Clock { stream: fields.u64()? },
+            PROVE => Self::Prove { nonce: fields.array()?, code: fields.array()? },
             _ => Self::CreateSession,
-        };
-        Ok(Decoded::Whole(request, size))
-    }
-}
-
-fn put<const N: usize>(out: &mut Vec<u8>, words: [u64; N]) {
-    for word in words {
-        out.extend_from_slice(&word.to_be_bytes());
+        }))
     }
 }

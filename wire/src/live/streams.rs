@@ -1,7 +1,7 @@
 //! Replies that are lists: of sessions, and of streams.
 
 use super::Status;
-use crate::bytes::{Fields, put_text};
+use crate::fields::{Reader, Short, Writer};
 use crate::{Decoded, Malformed};
 
 /// The most sessions that a list may have.
@@ -64,25 +64,43 @@ pub struct Streams<S> {
 
 /// The size of a list with a head of `head` bytes, whose last four are the number of records.
 fn list_size(bytes: &[u8], head: usize, record: usize, most: u32, what: &'static str) -> Result<usize, Malformed> {
-    match Fields::of(bytes, head).map(|fields| fields.u32(head - 4)) {
-        None => Ok(head),
-        Some(count) if count > most => Err(Malformed::TooMany { what, count: count.into(), most: most.into() }),
-        Some(count) => Ok(head + count as usize * record),
+    let mut fields = Reader::new(bytes);
+    match fields.bytes(head - 4).and_then(|_| fields.u32()) {
+        Err(Short) => Ok(head),
+        Ok(count) if count > most => Err(Malformed::TooMany { what, count: count.into(), most: most.into() }),
+        Ok(count) => Ok(head + count as usize * record),
+    }
+}
+
+impl SessionRecord {
+    fn write<'w>(&self, to: Writer<'w>) -> Writer<'w> {
+        let to = to.u64(self.id).u32(self.live_timer_us).u32(self.clients).u32(self.streams);
+        to.padded(&self.hostname, HOSTNAME).padded(&self.name, NAME)
+    }
+
+    fn read(fields: &mut Reader<'_>) -> Result<Self, Short> {
+        let (id, live_timer_us, clients, streams) = (fields.u64()?, fields.u32()?, fields.u32()?, fields.u32()?);
+        let (hostname, name) = (fields.padded(HOSTNAME)?, fields.padded(NAME)?);
+        Ok(Self { id, live_timer_us, clients, streams, hostname, name })
+    }
+}
+
+impl StreamRecord {
+    fn write<'w>(&self, to: Writer<'w>) -> Writer<'w> {
+        let to = to.u64(self.id).u64(self.trace).u32(self.is_metadata.into());
+        to.padded(&self.path, PATH).padded(&self.channel, NAME)
+    }
+
+    fn read(fields: &mut Reader<'_>) -> Result<Self, Short> {
+        let (id, trace, is_metadata) = (fields.u64()?, fields.u64()?, fields.u32()? != 0);
+        Ok(Self { id, trace, is_metadata, path: fields.padded(PATH)?, channel: fields.padded(NAME)? })
     }
 }
 
 impl Sessions {
     /// Appends the reply.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&(self.0.len() as u32).to_be_bytes());
-        for session in &self.0 {
-            out.extend_from_slice(&session.id.to_be_bytes());
-            for word in [session.live_timer_us, session.clients, session.streams] {
-                out.extend_from_slice(&word.to_be_bytes());
-            }
-            put_text(out, &session.hostname, HOSTNAME);
-            put_text(out, &session.name, NAME);
-        }
+        self.0.iter().fold(Writer(out).u32(self.0.len() as u32), |to, session| session.write(to));
     }
 
     /// Decodes a reply.
@@ -92,21 +110,10 @@ impl Sessions {
     /// [`Malformed::TooMany`] for more than 65,536 sessions.
     pub fn decode(bytes: &[u8]) -> Result<Decoded<Self>, Malformed> {
         let size = list_size(bytes, 4, SESSION_SIZE, MOST_SESSIONS, "sessions")?;
-        let Some(Fields(whole)) = Fields::of(bytes, size) else {
-            return Ok(Decoded::Needs(size));
-        };
-        let sessions = whole[4..].chunks_exact(SESSION_SIZE).map(|record| {
-            let fields = Fields(record);
-            SessionRecord {
-                id: fields.u64(0),
-                live_timer_us: fields.u32(8),
-                clients: fields.u32(12),
-                streams: fields.u32(16),
-                hostname: fields.text(20, HOSTNAME),
-                name: fields.text(84, NAME),
-            }
-        });
-        Ok(Decoded::Whole(Self(sessions.collect()), size))
+        Ok(Decoded::read(bytes, size, |fields| {
+            let count = fields.u32()?;
+            (0..count).map(|_| SessionRecord::read(fields)).collect::<Result<_, _>>().map(Self)
+        }))
     }
 }
 
@@ -118,15 +125,8 @@ impl<S: Status> Streams<S> {
 
     /// Appends the reply.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.status.number().to_be_bytes());
-        out.extend_from_slice(&(self.streams.len() as u32).to_be_bytes());
-        for stream in &self.streams {
-            out.extend_from_slice(&stream.id.to_be_bytes());
-            out.extend_from_slice(&stream.trace.to_be_bytes());
-            out.extend_from_slice(&u32::from(stream.is_metadata).to_be_bytes());
-            put_text(out, &stream.path, PATH);
-            put_text(out, &stream.channel, NAME);
-        }
+        let to = Writer(out).u32(self.status.number()).u32(self.streams.len() as u32);
+        self.streams.iter().fold(to, |to, stream| stream.write(to));
     }
 
     /// Decodes a reply.
@@ -136,20 +136,11 @@ impl<S: Status> Streams<S> {
     /// [`Malformed`] if the status is unknown, or for more than 16,384 streams.
     pub fn decode(bytes: &[u8]) -> Result<Decoded<Self>, Malformed> {
         let size = list_size(bytes, 8, STREAM_SIZE, MOST_STREAMS, "streams")?;
-        let Some(Fields(whole)) = Fields::of(bytes, size) else {
-            return Ok(Decoded::Needs(size));
-        };
-        let status = S::of(Fields(whole).u32(0))?;
-        let streams = whole[8..].chunks_exact(STREAM_SIZE).map(|record| {
-            let fields = Fields(record);
-            StreamRecord {
-                id: fields.u64(0),
-                trace: fields.u64(8),
-                is_metadata: fields.u32(16) != 0,
-                path: fields.text(20, PATH),
-                channel: fields.text(20 + PATH, NAME),
-            }
-        });
-        Ok(Decoded::Whole(Self { status, streams: streams.collect() }, size))
+        Decoded::read(bytes, size, |fields| {
+            let (status, count) = (S::of(fields.u32()?), fields.u32()?);
+            let streams = (0..count).map(|_| StreamRecord::read(fields)).collect::<Result<_, _>>()?;
+            Ok(status.map(|status| Self { status, streams }))
+        })
+        .transpose()
     }
 }

@@ -59,13 +59,13 @@ impl JetStream {
             }
             std::future::ready(())
         });
-        let client = options.connect(broker.servers()).await.map_err(|error| text(&error))?;
+        let client = options.connect(broker.servers()).await.map_err(|error| error_text(&error))?;
         let info = client.server_info();
         let context =
             jetstream::ContextBuilder::new().timeout(ACK_TIME).ack_timeout(ACK_TIME).max_ack_inflight(1 << 16);
         let context = context.build(client);
         if let Ok(name) = context.stream_by_subject(ALL_SUBJECTS).await {
-            let found = context.get_stream(name).await.map_err(|error| text(&error))?;
+            let found = context.get_stream(name).await.map_err(|error| error_text(&error))?;
             check(&found.cached_info().config, &info.version)?;
         } else {
             let config = stream::Config {
@@ -79,7 +79,7 @@ impl JetStream {
                 ..stream::Config::default()
             };
             context.get_or_create_stream(config).await.map_err(|error| {
-                format!("the broker has no stream for `{ALL_SUBJECTS}`, and cannot create one: {}; enable JetStream there (`nats-server -js`)", text(&error))
+                format!("the broker has no stream for `{ALL_SUBJECTS}`, and cannot create one: {}; enable JetStream there (`nats-server -js`)", error_text(&error))
             })?;
         }
         let server = info.server_name.chars().filter(|c| !c.is_control()).take(100).collect();
@@ -118,7 +118,7 @@ impl JetStream {
 }
 
 /// An error with its causes, without what a terminal would interpret.
-fn text(error: &dyn Error) -> String {
+pub fn error_text(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -156,7 +156,7 @@ const fn is_only_noted(stored: &PublishAck) -> bool {
 
 /// What a refusal means, and what to do about it.
 fn refused(error: &jetstream::context::PublishError) -> String {
-    let text = text(error);
+    let text = error_text(error);
     match error.kind() {
         PublishErrorKind::StreamNotFound => {
             format!("the broker has no stream for `{ALL_SUBJECTS}` at present: {text}")

@@ -1,8 +1,7 @@
 //! Commands about trace chunks: the parts into which a rotation divides a trace.
 
-use super::fields::{payload, terminated, texts};
 use crate::Malformed;
-use crate::bytes::Fields;
+use crate::fields::{Reader, Short, Writer};
 
 /// `CREATE_TRACE_CHUNK`: new files go into this chunk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,20 +15,18 @@ pub struct CreateChunk {
 }
 
 impl CreateChunk {
-    pub(super) fn decode(bytes: &[u8], kind: u32) -> Result<Self, Malformed> {
-        let fields = payload(bytes, 20, kind)?;
-        let length = fields.u32(16);
-        let [name] = texts(&bytes[20..], [length], kind)?;
-        let name = (length > 0).then_some(name);
-        Ok(Self { id: fields.u64(0), creation_time: fields.u64(8), name })
+    pub(super) fn read(fields: &mut Reader<'_>) -> Result<Self, Short> {
+        let (id, creation_time, length) = (fields.u64()?, fields.u64()?, fields.u32()?);
+        let name = fields.padded(length as usize)?;
+        Ok(Self { id, creation_time, name: (length > 0).then_some(name) })
     }
 
-    pub(super) fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.id.to_be_bytes());
-        out.extend_from_slice(&self.creation_time.to_be_bytes());
-        let length = self.name.as_ref().map_or(0, |name| name.len() as u32 + 1);
-        out.extend_from_slice(&length.to_be_bytes());
-        self.name.iter().for_each(|name| terminated(name, out));
+    pub(super) fn write(&self, to: Writer<'_>) {
+        let to = to.u64(self.id).u64(self.creation_time);
+        match &self.name {
+            None => to.u32(0),
+            Some(name) => to.u32(name.len() as u32 + 1).terminated(name),
+        };
     }
 }
 
@@ -56,28 +53,25 @@ pub struct CloseChunk {
 }
 
 impl CloseChunk {
-    pub(super) fn decode(bytes: &[u8], kind: u32) -> Result<Self, Malformed> {
-        let fields = payload(bytes, 21, kind)?;
-        let end = match (bytes[16] != 0, fields.u32(17)) {
+    pub(super) fn read(fields: &mut Reader<'_>) -> Result<Result<Self, Malformed>, Short> {
+        let (id, close_time) = (fields.u64()?, fields.u64()?);
+        let end = match (fields.u8()? != 0, fields.u32()?) {
             (false, _) => None,
             (true, 0) => Some(ChunkEnd::Archive),
             (true, 1) => Some(ChunkEnd::Keep),
             (true, 2) => Some(ChunkEnd::Delete),
-            (true, number) => return Err(Malformed::Number { what: "end of a trace chunk", number }),
+            (true, number) => return Ok(Err(Malformed::Number { what: "end of a trace chunk", number })),
         };
-        Ok(Self { id: fields.u64(0), close_time: fields.u64(8), end })
+        Ok(Ok(Self { id, close_time, end }))
     }
 
-    pub(super) fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.id.to_be_bytes());
-        out.extend_from_slice(&self.close_time.to_be_bytes());
-        out.push(u8::from(self.end.is_some()));
-        let number: u32 = match self.end {
+    pub(super) fn write(&self, to: Writer<'_>) {
+        let number = match self.end {
             None | Some(ChunkEnd::Archive) => 0,
             Some(ChunkEnd::Keep) => 1,
             Some(ChunkEnd::Delete) => 2,
         };
-        out.extend_from_slice(&number.to_be_bytes());
+        to.u64(self.id).u64(self.close_time).u8(self.end.is_some().into()).u32(number);
     }
 }
 
@@ -91,34 +85,23 @@ pub struct RotateStreams {
 }
 
 impl RotateStreams {
-    /// The count and whether there is a chunk; padding follows.
-    const BEFORE_PADDING: usize = 5;
-
-    /// The stock sender has 3 or 7 bytes of padding, which it does not initialise, or none: the size of the payload says which.
-    pub(super) fn decode(bytes: &[u8], kind: u32) -> Result<Self, Malformed> {
-        let fields = payload(bytes, Self::BEFORE_PADDING + 8, kind)?;
-        let short = Malformed::Short { kind, size: bytes.len() as u64 };
-        let size = (fields.u32(0) as usize).checked_mul(16).ok_or(short)?;
-        let padding = bytes.len() - Self::BEFORE_PADDING - 8;
-        let padding = match padding.checked_sub(size).ok_or(short)? {
+    /// The stock sender has 3 or 7 bytes of padding before the chunk, which it does not initialise, or none: the size of the payload says which.
+    pub(super) fn read(fields: &mut Reader<'_>) -> Result<Self, Short> {
+        let (count, has_chunk) = (fields.u32()? as usize, fields.u8()? != 0);
+        let size = count.checked_mul(16).and_then(|size| size.checked_add(8)).ok_or(Short)?;
+        let padding = match fields.len().checked_sub(size).ok_or(Short)? {
             0..3 => 0,
             3..7 => 3,
             _ => 7,
         };
-        let chunk_at = Self::BEFORE_PADDING + padding;
-        let chunk = (bytes[4] != 0).then(|| Fields(bytes).u64(chunk_at));
-        let streams = bytes[chunk_at + 8..][..size].chunks_exact(16);
-        let streams = streams.map(Fields).map(|stream| (stream.u64(0), stream.u64(8))).collect();
-        Ok(Self { chunk, streams })
+        fields.bytes(padding)?;
+        let chunk = fields.u64()?;
+        let streams = (0..count).map(|_| Ok((fields.u64()?, fields.u64()?))).collect::<Result<_, _>>()?;
+        Ok(Self { chunk: has_chunk.then_some(chunk), streams })
     }
 
-    pub(super) fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&(self.streams.len() as u32).to_be_bytes());
-        out.push(u8::from(self.chunk.is_some()));
-        out.extend_from_slice(&self.chunk.unwrap_or_default().to_be_bytes());
-        for (handle, number) in &self.streams {
-            out.extend_from_slice(&handle.to_be_bytes());
-            out.extend_from_slice(&number.to_be_bytes());
-        }
+    pub(super) fn write(&self, to: Writer<'_>) {
+        let to = to.u32(self.streams.len() as u32).u8(self.chunk.is_some().into()).u64(self.chunk.unwrap_or_default());
+        self.streams.iter().fold(to, |to, (handle, number)| to.u64(*handle).u64(*number));
     }
 }

@@ -1,11 +1,11 @@
 //! The commands of a sender, and their numbers.
 
 use super::chunk::{CloseChunk, CreateChunk, RotateStreams};
-use super::fields::payload;
 use super::header::ControlHeader;
 use super::index::Index;
 use super::session::{CreateSession, Version};
 use super::stream::AddStream;
+use crate::fields::{Reader, Short, Writer};
 use crate::{Decoded, Malformed};
 
 /// A command of a sender.
@@ -139,63 +139,58 @@ impl<'a> Command<'a> {
     ///
     /// [`Malformed`] if the payload is too short for the command, or this protocol does not have the command.
     pub fn from_payload(number: u32, bytes: &'a [u8], minor: u32) -> Result<Self, Malformed> {
-        let fields = |size| payload(bytes, size, number);
-        Ok(match number {
-            1 => Self::AddStream(AddStream::decode(bytes, minor, number)?),
-            2 => Self::CreateSession(CreateSession::decode(bytes, minor, number)?),
+        let command = Self::read(number, &mut Reader::new(bytes), minor);
+        command.unwrap_or(Err(Malformed::Short { kind: number, size: bytes.len() as u64 }))
+    }
+
+    /// A payload that ends too early is told apart, because only the caller knows its length.
+    fn read(number: u32, fields: &mut Reader<'a>, minor: u32) -> Result<Result<Self, Malformed>, Short> {
+        Ok(Ok(match number {
+            1 => Self::AddStream(AddStream::read(fields, minor)?),
+            2 => Self::CreateSession(CreateSession::read(fields, minor)?),
             3 => Self::StartData,
-            5 => Self::Version(Version::decode(fields(Version::SIZE)?)),
-            6 => {
-                let fields = fields(12)?;
-                Self::SendMetadata { handle: fields.u64(0), padding: fields.u32(8), bytes: &bytes[12..] }
-            }
-            7 => fields(16).map(|fields| Self::CloseStream { handle: fields.u64(0), last: fields.u64(8) })?,
-            8 => fields(16).map(|fields| Self::DataPending { handle: fields.u64(0), last: fields.u64(8) })?,
-            9 => Self::QuiescentControl { handle: fields(8)?.u64(0) },
-            10 => Self::BeginDataPending { session: fields(8)?.u64(0) },
-            11 => Self::EndDataPending { session: fields(8)?.u64(0) },
-            13 => Self::SendIndex(Index::decode(bytes, minor, number)?),
+            5 => Self::Version(Version::read(fields)?),
+            6 => Self::SendMetadata { handle: fields.u64()?, padding: fields.u32()?, bytes: fields.rest() },
+            7 => Self::CloseStream { handle: fields.u64()?, last: fields.u64()? },
+            8 => Self::DataPending { handle: fields.u64()?, last: fields.u64()? },
+            9 => Self::QuiescentControl { handle: fields.u64()? },
+            10 => Self::BeginDataPending { session: fields.u64()? },
+            11 => Self::EndDataPending { session: fields.u64()? },
+            13 => Self::SendIndex(Index::read(fields, minor)?),
             16 => Self::StreamsSent,
-            17 => fields(16).map(|fields| Self::ResetMetadata { handle: fields.u64(0), version: fields.u64(8) })?,
-            18 => Self::RotateStreams(RotateStreams::decode(bytes, number)?),
-            19 => Self::CreateChunk(CreateChunk::decode(bytes, number)?),
-            20 => Self::CloseChunk(CloseChunk::decode(bytes, number)?),
-            21 => Self::ChunkExists { chunk: fields(8)?.u64(0) },
-            22 => Self::GetConfiguration { flags: fields(8)?.u64(0) },
-            unknown => return Err(Malformed::Command(unknown)),
-        })
+            17 => Self::ResetMetadata { handle: fields.u64()?, version: fields.u64()? },
+            18 => Self::RotateStreams(RotateStreams::read(fields)?),
+            19 => Self::CreateChunk(CreateChunk::read(fields)?),
+            20 => return CloseChunk::read(fields).map(|chunk| chunk.map(Self::CloseChunk)),
+            21 => Self::ChunkExists { chunk: fields.u64()? },
+            22 => Self::GetConfiguration { flags: fields.u64()? },
+            unknown => return Ok(Err(Malformed::Command(unknown))),
+        }))
     }
 
     /// Appends the header and the payload. Names that do not fit into the fixed fields of a lower `minor` are cut.
     pub fn encode(&self, minor: u32, out: &mut Vec<u8>) {
         let start = out.len();
         out.resize(start + ControlHeader::SIZE, 0);
-        let mut numbers = |numbers: &[u64]| {
-            for number in numbers {
-                out.extend_from_slice(&number.to_be_bytes());
-            }
-        };
+        let to = Writer(out);
         match self {
             Self::StartData | Self::StreamsSent => {}
-            Self::CloseStream { handle, last } | Self::DataPending { handle, last } => numbers(&[*handle, *last]),
-            Self::ResetMetadata { handle, version } => numbers(&[*handle, *version]),
+            Self::CloseStream { handle, last: number }
+            | Self::DataPending { handle, last: number }
+            | Self::ResetMetadata { handle, version: number } => drop(to.u64(*handle).u64(*number)),
             Self::QuiescentControl { handle: number }
             | Self::BeginDataPending { session: number }
             | Self::EndDataPending { session: number }
             | Self::ChunkExists { chunk: number }
-            | Self::GetConfiguration { flags: number } => numbers(&[*number]),
-            Self::SendMetadata { handle, padding, bytes } => {
-                numbers(&[*handle]);
-                out.extend_from_slice(&padding.to_be_bytes());
-                out.extend_from_slice(bytes);
-            }
-            Self::AddStream(stream) => stream.encode(minor, out),
-            Self::CreateSession(session) => session.encode(minor, out),
-            Self::Version(version) => version.encode(out),
-            Self::SendIndex(index) => index.encode(minor, out),
-            Self::RotateStreams(rotation) => rotation.encode(out),
-            Self::CreateChunk(chunk) => chunk.encode(out),
-            Self::CloseChunk(chunk) => chunk.encode(out),
+            | Self::GetConfiguration { flags: number } => drop(to.u64(*number)),
+            Self::SendMetadata { handle, padding, bytes } => drop(to.u64(*handle).u32(*padding).bytes(bytes)),
+            Self::AddStream(stream) => stream.write(to, minor),
+            Self::CreateSession(session) => session.write(to, minor),
+            Self::Version(version) => version.write(to),
+            Self::SendIndex(index) => index.write(to, minor),
+            Self::RotateStreams(rotation) => rotation.write(to),
+            Self::CreateChunk(chunk) => chunk.write(to),
+            Self::CloseChunk(chunk) => chunk.write(to),
         }
         let size = (out.len() - start - ControlHeader::SIZE) as u64;
         let header = ControlHeader { size, command: self.number(), ..ControlHeader::default() };

@@ -1,6 +1,6 @@
 //! The headers of commands and of packets.
 
-use crate::bytes::Fields;
+use crate::fields::{Reader, Short};
 
 /// In front of the payload of a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,8 +21,13 @@ impl ControlHeader {
 
     /// Decodes a header.
     pub fn decode(bytes: &[u8; Self::SIZE]) -> Self {
-        let fields = Fields(bytes);
-        Self { circuit_id: fields.u64(0), size: fields.u64(8), command: fields.u32(16), version: fields.u32(20) }
+        // All fields are there.
+        Self::read(&mut Reader::new(bytes)).unwrap_or_default()
+    }
+
+    fn read(fields: &mut Reader<'_>) -> Result<Self, Short> {
+        let (circuit_id, size) = (fields.u64()?, fields.u64()?);
+        Ok(Self { circuit_id, size, command: fields.u32()?, version: fields.u32()? })
     }
 
     /// The bytes of the header.
@@ -57,14 +62,13 @@ impl DataHeader {
 
     /// Decodes a header.
     pub fn decode(bytes: &[u8; Self::SIZE]) -> Self {
-        let fields = Fields(bytes);
-        Self {
-            circuit_id: fields.u64(0),
-            handle: fields.u64(8),
-            sequence: fields.u64(16),
-            size: fields.u32(24),
-            padding: fields.u32(28),
-        }
+        // All fields are there.
+        Self::read(&mut Reader::new(bytes)).unwrap_or_default()
+    }
+
+    fn read(fields: &mut Reader<'_>) -> Result<Self, Short> {
+        let (circuit_id, handle, sequence) = (fields.u64()?, fields.u64()?, fields.u64()?);
+        Ok(Self { circuit_id, handle, sequence, size: fields.u32()?, padding: fields.u32()? })
     }
 
     /// The bytes of the header.

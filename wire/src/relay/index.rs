@@ -1,9 +1,8 @@
 //! `SEND_INDEX`, and the entries of index files, which have the same fields.
 
 use super::MINOR_WITH_LONG_INDEX;
-use super::fields::payload;
-use crate::Malformed;
-use crate::bytes::Fields;
+use crate::fields::{Reader, Short, Writer};
+use tracepoint_ring::channel::PacketHeader;
 
 /// `SEND_INDEX`: describes a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,44 +31,58 @@ pub struct Index {
 }
 
 impl Index {
-    /// Sizes in bytes, before minor 8 and from it on.
-    const SHORT: usize = 64;
-    const LONG: usize = 80;
+    /// That of a packet with this header, in the stream with this handle.
+    pub fn of(handle: u64, header: &PacketHeader) -> Self {
+        Self {
+            handle,
+            sequence: header.sequence,
+            packet_size: header.packet_bits,
+            content_size: header.content_bits,
+            begin: header.begin,
+            end: header.end,
+            discarded: header.discarded,
+            stream_class: header.stream.class.into(),
+            stream_instance: header.stream.instance,
+            packet_number: header.sequence,
+        }
+    }
 
     /// Whether this is a beacon rather than the index of a packet.
     pub const fn is_beacon(&self) -> bool {
         self.packet_size == 0
     }
 
-    pub(super) fn decode(bytes: &[u8], minor: u32, kind: u32) -> Result<Self, Malformed> {
-        let is_long = minor >= MINOR_WITH_LONG_INDEX;
-        let fields = payload(bytes, if is_long { Self::LONG } else { Self::SHORT }, kind)?;
-        let (stream_instance, packet_number) =
-            if is_long { (fields.u64(64), fields.u64(72)) } else { (u64::MAX, u64::MAX) };
+    pub(super) fn read(fields: &mut Reader<'_>, minor: u32) -> Result<Self, Short> {
+        let (handle, sequence) = (fields.u64()?, fields.u64()?);
+        Ok(Self { handle, sequence, ..Self::described(fields, minor >= MINOR_WITH_LONG_INDEX)? })
+    }
+
+    pub(super) fn write(&self, to: Writer<'_>, minor: u32) {
+        self.describe(to.u64(self.handle).u64(self.sequence), minor >= MINOR_WITH_LONG_INDEX);
+    }
+
+    /// The fields behind handle and sequence, or behind the offset in a file.
+    fn described(fields: &mut Reader<'_>, is_long: bool) -> Result<Self, Short> {
         Ok(Self {
-            handle: fields.u64(0),
-            sequence: fields.u64(8),
-            packet_size: fields.u64(16),
-            content_size: fields.u64(24),
-            begin: fields.u64(32),
-            end: fields.u64(40),
-            discarded: fields.u64(48),
-            stream_class: fields.u64(56),
-            stream_instance,
-            packet_number,
+            handle: 0,
+            sequence: 0,
+            packet_size: fields.u64()?,
+            content_size: fields.u64()?,
+            begin: fields.u64()?,
+            end: fields.u64()?,
+            discarded: fields.u64()?,
+            stream_class: fields.u64()?,
+            stream_instance: if is_long { fields.u64()? } else { u64::MAX },
+            packet_number: if is_long { fields.u64()? } else { u64::MAX },
         })
     }
 
-    pub(super) fn encode(&self, minor: u32, out: &mut Vec<u8>) {
-        let long: &[u64] =
-            if minor >= MINOR_WITH_LONG_INDEX { &[self.stream_instance, self.packet_number] } else { &[] };
-        for number in [self.handle, self.sequence].iter().chain(&self.described()).chain(long) {
-            out.extend_from_slice(&number.to_be_bytes());
+    fn describe(&self, to: Writer<'_>, is_long: bool) {
+        let to = to.u64(self.packet_size).u64(self.content_size).u64(self.begin).u64(self.end);
+        let to = to.u64(self.discarded).u64(self.stream_class);
+        if is_long {
+            to.u64(self.stream_instance).u64(self.packet_number);
         }
-    }
-
-    const fn described(&self) -> [u64; 6] {
-        [self.packet_size, self.content_size, self.begin, self.end, self.discarded, self.stream_class]
     }
 }
 
@@ -113,29 +126,12 @@ impl IndexFile {
 
     /// Appends the entry of the packet at this offset of the stream file.
     pub fn put_entry(self, offset: u64, index: &Index, out: &mut Vec<u8>) {
-        let long: &[u64] = if self.is_long { &[index.stream_instance, index.packet_number] } else { &[] };
-        for number in [offset].iter().chain(&index.described()).chain(long) {
-            out.extend_from_slice(&number.to_be_bytes());
-        }
+        index.describe(Writer(out).u64(offset), self.is_long);
     }
 
     /// The offset of a packet and its index, without handle and sequence; `None` if `bytes` are fewer than an entry.
     pub fn entry(self, bytes: &[u8]) -> Option<(u64, Index)> {
-        let fields = Fields::of(bytes, self.entry_size())?;
-        let (stream_instance, packet_number) =
-            if self.is_long { (fields.u64(56), fields.u64(64)) } else { (u64::MAX, u64::MAX) };
-        let index = Index {
-            handle: 0,
-            sequence: 0,
-            packet_size: fields.u64(8),
-            content_size: fields.u64(16),
-            begin: fields.u64(24),
-            end: fields.u64(32),
-            discarded: fields.u64(40),
-            stream_class: fields.u64(48),
-            stream_instance,
-            packet_number,
-        };
-        Some((fields.u64(0), index))
+        let mut fields = Reader::new(bytes);
+        Some((fields.u64().ok()?, Index::described(&mut fields, self.is_long).ok()?))
     }
 }

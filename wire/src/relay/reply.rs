@@ -2,9 +2,8 @@
 
 use super::ReturnCode;
 use super::command::Command;
-use super::fields::terminated;
 use super::session::Version;
-use crate::bytes::Fields;
+use crate::fields::{Reader, Writer};
 use crate::{Decoded, Malformed};
 
 /// The longest path in an answer, in bytes; a limit of this implementation.
@@ -77,105 +76,95 @@ impl Reply {
     ///
     /// [`Malformed`] if it announces a path that is too long.
     pub fn decode(command: &Command<'_>, bytes: &[u8], minor: u32) -> Result<Decoded<Self>, Malformed> {
-        let size = match command {
-            Command::SendMetadata { .. } => 0,
-            Command::Version(_) => Version::SIZE,
-            Command::CreateSession(_) if minor >= super::MINOR_WITH_CHUNKS => 16,
-            Command::CreateSession(_) | Command::AddStream(_) | Command::GetConfiguration { .. } => 12,
-            Command::CloseChunk(_) => 8,
-            Command::ChunkExists { .. } => 5,
-            _ => 4,
-        };
-        let Some(fields) = Fields::of(bytes, size) else { return Ok(Decoded::Needs(size)) };
-        let code = |at| ReturnCode::from(fields.u32(at));
-        let reply = match command {
-            Command::Version(_) => Self::Version(Version::decode(fields)),
-            Command::CreateSession(_) if size == 16 => {
-                let (id, code) = (fields.u64(0), code(8));
-                return path(bytes, size, fields.u32(12)).map(|it| it.map(|path| Self::Session { id, code, path }));
+        let code = |fields: &mut Reader<'_>| fields.u32().map(ReturnCode::from);
+        Ok(match command {
+            Command::SendMetadata { .. } => Decoded::Whole(Self::Code(ReturnCode::Ok), 0),
+            Command::Version(_) => {
+                Decoded::read(bytes, Version::SIZE, |fields| Version::read(fields).map(Self::Version))
             }
-            Command::CreateSession(_) => Self::Session { id: fields.u64(0), code: code(8), path: String::new() },
-            Command::AddStream(_) => Self::Stream { handle: fields.u64(0), code: code(8) },
-            Command::CloseChunk(_) => {
-                let code = code(0);
-                return path(bytes, size, fields.u32(4)).map(|it| it.map(|path| Self::ChunkClosed { code, path }));
+            Command::CreateSession(_) if minor >= super::MINOR_WITH_CHUNKS => {
+                let head = Decoded::read(bytes, 16, |fields| Ok((fields.u64()?, code(fields)?, fields.u32()?)));
+                return with_path(
+                    bytes,
+                    head.map(|(id, code, length)| (length, move |path| Self::Session { id, code, path })),
+                );
             }
-            Command::ChunkExists { .. } => Self::ChunkExists { code: code(0), exists: bytes[4] != 0 },
-            Command::GetConfiguration { .. } => Self::Configuration { code: code(0), flags: fields.u64(4) },
-            Command::DataPending { .. } | Command::EndDataPending { .. } => Self::Pending(match fields.u32(0) {
-                0 => Pending::No,
-                1 => Pending::Yes,
-                _ => Pending::Error,
+            Command::CreateSession(_) => Decoded::read(bytes, 12, |fields| {
+                Ok(Self::Session { id: fields.u64()?, code: code(fields)?, path: String::new() })
             }),
-            Command::SendMetadata { .. } => Self::Code(ReturnCode::Ok),
-            _ => Self::Code(code(0)),
-        };
-        Ok(Decoded::Whole(reply, size))
+            Command::AddStream(_) => {
+                Decoded::read(bytes, 12, |fields| Ok(Self::Stream { handle: fields.u64()?, code: code(fields)? }))
+            }
+            Command::CloseChunk(_) => {
+                let head = Decoded::read(bytes, 8, |fields| Ok((code(fields)?, fields.u32()?)));
+                return with_path(
+                    bytes,
+                    head.map(|(code, length)| (length, move |path| Self::ChunkClosed { code, path })),
+                );
+            }
+            Command::ChunkExists { .. } => Decoded::read(bytes, 5, |fields| {
+                Ok(Self::ChunkExists { code: code(fields)?, exists: fields.u8()? != 0 })
+            }),
+            Command::GetConfiguration { .. } => {
+                Decoded::read(bytes, 12, |fields| Ok(Self::Configuration { code: code(fields)?, flags: fields.u64()? }))
+            }
+            Command::DataPending { .. } | Command::EndDataPending { .. } => Decoded::read(bytes, 4, |fields| {
+                Ok(Self::Pending(match fields.u32()? {
+                    0 => Pending::No,
+                    1 => Pending::Yes,
+                    _ => Pending::Error,
+                }))
+            }),
+            _ => Decoded::read(bytes, 4, |fields| code(fields).map(Self::Code)),
+        })
     }
 
     /// Appends the answer.
     pub fn encode(&self, minor: u32, out: &mut Vec<u8>) {
+        let to = Writer(out);
         match self {
-            Self::Version(version) => version.encode(out),
+            Self::Version(version) => version.write(to),
             Self::Session { id, code, path } => {
-                put_u64(*id, out);
-                put_u32(code.number(), out);
+                let to = to.u64(*id).u32(code.number());
                 if minor >= super::MINOR_WITH_CHUNKS {
-                    put_path(path, *code, out);
+                    put_path(path, *code, to);
                 }
             }
-            Self::Stream { handle, code } => {
-                put_u64(*handle, out);
-                put_u32(code.number(), out);
-            }
-            Self::Code(code) => put_u32(code.number(), out),
-            Self::Pending(pending) => put_u32(
-                match pending {
-                    Pending::No => 0,
-                    Pending::Yes => 1,
-                    Pending::Error => u32::MAX,
-                },
-                out,
-            ),
-            Self::ChunkClosed { code, path } => {
-                put_u32(code.number(), out);
-                put_path(path, *code, out);
-            }
-            Self::ChunkExists { code, exists } => {
-                put_u32(code.number(), out);
-                out.push(u8::from(*exists));
-            }
-            Self::Configuration { code, flags } => {
-                put_u32(code.number(), out);
-                put_u64(*flags, out);
-            }
+            Self::Stream { handle, code } => drop(to.u64(*handle).u32(code.number())),
+            Self::Code(code) => drop(to.u32(code.number())),
+            Self::Pending(pending) => drop(to.u32(match pending {
+                Pending::No => 0,
+                Pending::Yes => 1,
+                Pending::Error => u32::MAX,
+            })),
+            Self::ChunkClosed { code, path } => put_path(path, *code, to.u32(code.number())),
+            Self::ChunkExists { code, exists } => drop(to.u32(code.number()).u8((*exists).into())),
+            Self::Configuration { code, flags } => drop(to.u32(code.number()).u64(*flags)),
         }
     }
 }
 
-fn put_u32(number: u32, out: &mut Vec<u8>) {
-    out.extend_from_slice(&number.to_be_bytes());
-}
-
-fn put_u64(number: u64, out: &mut Vec<u8>) {
-    out.extend_from_slice(&number.to_be_bytes());
-}
-
 /// A failure has no path, and no length of one but 0.
-fn put_path(path: &str, code: ReturnCode, out: &mut Vec<u8>) {
+fn put_path(path: &str, code: ReturnCode, to: Writer<'_>) {
     if code == ReturnCode::Ok {
-        put_u32(path.len() as u32 + 1, out);
-        terminated(path, out);
+        to.u32(path.len() as u32 + 1).terminated(path);
     } else {
-        put_u32(0, out);
+        to.u32(0);
     }
 }
 
-/// The path of `length` bytes behind a structure of `size` bytes.
-fn path(bytes: &[u8], size: usize, length: u32) -> Result<Decoded<String>, Malformed> {
+/// The answer whose head ends with the length of a path, behind which that follows.
+fn with_path(bytes: &[u8], head: Decoded<(u32, impl FnOnce(String) -> Reply)>) -> Result<Decoded<Reply>, Malformed> {
+    let ((length, reply), size) = match head {
+        Decoded::Whole(head, size) => (head, size),
+        Decoded::Needs(size) => return Ok(Decoded::Needs(size)),
+    };
     if length > LONGEST_PATH {
         return Err(Malformed::TooMany { what: "bytes of a path", count: length.into(), most: LONGEST_PATH.into() });
     }
-    let end = size + length as usize;
-    Ok(bytes.get(size..end).map_or(Decoded::Needs(end), |path| Decoded::Whole(Fields(path).text(0, path.len()), end)))
+    let path = |fields: &mut Reader<'_>| {
+        fields.bytes(size)?;
+        fields.padded(length as usize)
+    };
+    Ok(Decoded::read(bytes, size + length as usize, path).map(reply))
 }

@@ -1,9 +1,7 @@
 //! VERSION and `CREATE_SESSION`.
 
 use super::MINOR_WITH_CHUNKS;
-use super::fields::{payload, terminated, texts};
-use crate::Malformed;
-use crate::bytes::{Fields, put_text};
+use crate::fields::{Reader, Short, Writer};
 
 /// The version of the protocol: in both directions, each side's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,13 +15,12 @@ pub struct Version {
 impl Version {
     pub(super) const SIZE: usize = 8;
 
-    pub(super) fn decode(fields: Fields<'_>) -> Self {
-        Self { major: fields.u32(0), minor: fields.u32(4) }
+    pub(super) fn read(fields: &mut Reader<'_>) -> Result<Self, Short> {
+        Ok(Self { major: fields.u32()?, minor: fields.u32()? })
     }
 
-    pub(super) fn encode(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.major.to_be_bytes());
-        out.extend_from_slice(&self.minor.to_be_bytes());
+    pub(super) fn write(self, to: Writer<'_>) {
+        to.u32(self.major).u32(self.minor);
     }
 }
 
@@ -52,64 +49,45 @@ pub struct CreateSession {
     pub current_chunk: Option<u64>,
 }
 
-/// The fixed part from minor 11 on.
-const FIXED: usize = 59;
 /// Sizes of the fields before minor 11.
 const NAME: usize = 255;
 const HOST: usize = 64;
 
 impl CreateSession {
-    pub(super) fn decode(bytes: &[u8], minor: u32, kind: u32) -> Result<Self, Malformed> {
+    pub(super) fn read(fields: &mut Reader<'_>, minor: u32) -> Result<Self, Short> {
         if minor < MINOR_WITH_CHUNKS {
-            let fields = payload(bytes, NAME + HOST + 8, kind)?;
-            return Ok(Self {
-                name: fields.text(0, NAME),
-                host: fields.text(NAME, HOST),
-                live_timer: fields.u32(NAME + HOST),
-                snapshot: fields.u32(NAME + HOST + 4) != 0,
-                ..Self::default()
-            });
+            let (name, host) = (fields.padded(NAME)?, fields.padded(HOST)?);
+            return Ok(Self { name, host, live_timer: fields.u32()?, snapshot: fields.u32()? != 0, ..Self::default() });
         }
-        let fields = payload(bytes, FIXED, kind)?;
-        let lengths = [fields.u32(0), fields.u32(4), fields.u32(8)];
-        let [name, host, base_path] = texts(&bytes[FIXED..], lengths, kind)?;
-        let mut sender = [0; 16];
-        sender.copy_from_slice(&bytes[18..34]);
+        let [name, host, base_path] = [fields.u32()?, fields.u32()?, fields.u32()?];
+        let (live_timer, snapshot, name_has_time) = (fields.u32()?, fields.u8()? != 0, fields.u8()? != 0);
+        let (sender, id, creation_time) = (fields.array()?, fields.u64()?, fields.u64()?);
+        let (has_chunk, chunk) = (fields.u8()? != 0, fields.u64()?);
         Ok(Self {
-            name,
-            host,
-            base_path,
-            live_timer: fields.u32(12),
-            snapshot: bytes[16] != 0,
-            name_has_time: bytes[17] != 0,
+            name: fields.padded(name as usize)?,
+            host: fields.padded(host as usize)?,
+            base_path: fields.padded(base_path as usize)?,
+            live_timer,
+            snapshot,
+            name_has_time,
             sender,
-            id: fields.u64(34),
-            creation_time: fields.u64(42),
-            current_chunk: (bytes[50] != 0).then(|| fields.u64(51)),
+            id,
+            creation_time,
+            current_chunk: has_chunk.then_some(chunk),
         })
     }
 
-    pub(super) fn encode(&self, minor: u32, out: &mut Vec<u8>) {
+    pub(super) fn write(&self, to: Writer<'_>, minor: u32) {
         if minor < MINOR_WITH_CHUNKS {
-            put_text(out, &self.name, NAME);
-            put_text(out, &self.host, HOST);
-            out.extend_from_slice(&self.live_timer.to_be_bytes());
-            out.extend_from_slice(&u32::from(self.snapshot).to_be_bytes());
+            let to = to.padded(&self.name, NAME).padded(&self.host, HOST);
+            to.u32(self.live_timer).u32(self.snapshot.into());
             return;
         }
         let texts = [&self.name, &self.host, &self.base_path];
-        for text in texts {
-            out.extend_from_slice(&(text.len() as u32 + 1).to_be_bytes());
-        }
-        out.extend_from_slice(&self.live_timer.to_be_bytes());
-        out.extend([u8::from(self.snapshot), u8::from(self.name_has_time)]);
-        out.extend_from_slice(&self.sender);
-        out.extend_from_slice(&self.id.to_be_bytes());
-        out.extend_from_slice(&self.creation_time.to_be_bytes());
-        out.push(u8::from(self.current_chunk.is_some()));
-        out.extend_from_slice(&self.current_chunk.unwrap_or_default().to_be_bytes());
-        for text in texts {
-            terminated(text, out);
-        }
+        let to = texts.iter().fold(to, |to, text| to.u32(text.len() as u32 + 1)).u32(self.live_timer);
+        let to = to.u8(self.snapshot.into()).u8(self.name_has_time.into()).bytes(&self.sender);
+        let to = to.u64(self.id).u64(self.creation_time);
+        let to = to.u8(self.current_chunk.is_some().into()).u64(self.current_chunk.unwrap_or_default());
+        texts.iter().fold(to, |to, text| to.terminated(text));
     }
 }

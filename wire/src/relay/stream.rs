@@ -1,9 +1,7 @@
 //! `ADD_STREAM`.
 
 use super::MINOR_WITH_CHUNKS;
-use super::fields::{payload, terminated, texts};
-use crate::Malformed;
-use crate::bytes::put_text;
+use crate::fields::{Reader, Short, Writer};
 
 /// `ADD_STREAM`: announces a stream of packets, or the metadata of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,43 +19,30 @@ pub struct AddStream {
     pub chunk: u64,
 }
 
-/// The fixed part from minor 11 on.
-const FIXED: usize = 32;
 /// Sizes of the fields before minor 11.
 const CHANNEL: usize = 264;
 const PATH: usize = 4096;
 
 impl AddStream {
-    pub(super) fn decode(bytes: &[u8], minor: u32, kind: u32) -> Result<Self, Malformed> {
+    pub(super) fn read(fields: &mut Reader<'_>, minor: u32) -> Result<Self, Short> {
         if minor < MINOR_WITH_CHUNKS {
-            let fields = payload(bytes, CHANNEL + PATH + 16, kind)?;
-            return Ok(Self {
-                channel: fields.text(0, CHANNEL),
-                path: fields.text(CHANNEL, PATH),
-                file_size: fields.u64(CHANNEL + PATH),
-                file_count: fields.u64(CHANNEL + PATH + 8),
-                chunk: 0,
-            });
+            let (channel, path) = (fields.padded(CHANNEL)?, fields.padded(PATH)?);
+            return Ok(Self { channel, path, file_size: fields.u64()?, file_count: fields.u64()?, chunk: 0 });
         }
-        let fields = payload(bytes, FIXED, kind)?;
-        let [channel, path] = texts(&bytes[FIXED..], [fields.u32(0), fields.u32(4)], kind)?;
-        Ok(Self { channel, path, file_size: fields.u64(8), file_count: fields.u64(16), chunk: fields.u64(24) })
+        let [channel, path] = [fields.u32()?, fields.u32()?];
+        let (file_size, file_count, chunk) = (fields.u64()?, fields.u64()?, fields.u64()?);
+        let (channel, path) = (fields.padded(channel as usize)?, fields.padded(path as usize)?);
+        Ok(Self { channel, path, file_size, file_count, chunk })
     }
 
-    pub(super) fn encode(&self, minor: u32, out: &mut Vec<u8>) {
+    pub(super) fn write(&self, to: Writer<'_>, minor: u32) {
         if minor < MINOR_WITH_CHUNKS {
-            put_text(out, &self.channel, CHANNEL);
-            put_text(out, &self.path, PATH);
-            out.extend_from_slice(&self.file_size.to_be_bytes());
-            out.extend_from_slice(&self.file_count.to_be_bytes());
+            let to = to.padded(&self.channel, CHANNEL).padded(&self.path, PATH);
+            to.u64(self.file_size).u64(self.file_count);
             return;
         }
-        out.extend_from_slice(&(self.channel.len() as u32 + 1).to_be_bytes());
-        out.extend_from_slice(&(self.path.len() as u32 + 1).to_be_bytes());
-        for number in [self.file_size, self.file_count, self.chunk] {
-            out.extend_from_slice(&number.to_be_bytes());
-        }
-        terminated(&self.channel, out);
-        terminated(&self.path, out);
+        let to = to.u32(self.channel.len() as u32 + 1).u32(self.path.len() as u32 + 1);
+        let to = to.u64(self.file_size).u64(self.file_count).u64(self.chunk);
+        to.terminated(&self.channel).terminated(&self.path);
     }
 }

@@ -1,8 +1,8 @@
 //! What precedes packets on a data connection over TCP, and in datagrams.
 
-use super::fields::{Reader, Writer};
 use super::packet::WIRE_HEAD;
 use super::{LARGEST_PACKET, Malformed};
+use crate::fields::{Reader, Writer};
 
 /// The first 32 bytes of a data connection of a sender: the token of its session. A stock sender begins with a zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The messages of a sender.
 
-use super::fields::{Reader, Writer};
 use super::{LARGEST_PACKET, LONGEST_PIECE, MOST_ENTRIES, Malformed, frame};
+use crate::fields::{Reader, Writer};
 
 /// A message to the collector, in a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]

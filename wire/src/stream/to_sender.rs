@@ -1,8 +1,8 @@
 //! The messages of a collector.
 
-use super::fields::{Reader, Writer};
 use super::to_collector::SeqRange;
 use super::{MOST_ENTRIES, MOST_NACKS, Malformed, frame};
+use crate::fields::{Reader, Writer};
 
 /// A message to the sender, in a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,9 +3,10 @@
 //! Every message has a header of 16 bytes, whose first five are those of the legacy layout: `seq`, kind; then zeros to 8, the
 //! checksum, the session.
 
-use super::bytes::{CHECKSUM, array_at, check, seal, sized, u8_at, u16_at, u32_at, u64_at};
+use super::checksum::{CHECKSUM, check, seal, sized};
 use super::packet::CtfPackets;
 use super::{Malformed, ToClient};
+use crate::fields::Reader;
 use serde::Serialize;
 
 /// The size of the header that every message has.
@@ -256,43 +257,42 @@ pub(super) fn decode(kind: u8, datagram: &[u8]) -> Result<(u32, ToClient<'_>), M
         _ => return Err(Malformed::Kind),
     }
     check(datagram)?;
+    let mut fields = Reader::new(datagram);
+    fields.bytes(CHECKSUM + 4)?;
+    let session = fields.u32()?;
     let message = match kind {
-        CHALLENGE => ToClient::Challenge(Challenge { token: array_at(datagram, 16)? }),
-        WELCOME => ToClient::Welcome(welcome(datagram)?),
-        TEXT => ToClient::Text(text(datagram)?),
+        CHALLENGE => ToClient::Challenge(Challenge { token: fields.array()? }),
+        WELCOME => ToClient::Welcome(welcome(&mut fields)?),
+        TEXT => ToClient::Text(text(&mut fields)?),
         BATCH => ToClient::Batch(Batch {
-            events_before: u64_at(datagram, 16)?,
-            events: u32_at(datagram, 24)?,
-            number: u32_at(datagram, 28)?,
-            packets: datagram.get(BATCH_HEADER..).ok_or(Malformed::Short)?,
+            events_before: fields.u64()?,
+            events: fields.u32()?,
+            number: fields.u32()?,
+            packets: fields.rest(),
         }),
-        PING => ToClient::Ping(Ping { events: u64_at(datagram, 16)?, batches: u32_at(datagram, 24)? }),
-        _ => ToClient::End(end(datagram)?),
+        PING => ToClient::Ping(Ping { events: fields.u64()?, batches: fields.u32()? }),
+        _ => ToClient::End(end(&mut fields)?),
     };
-    Ok((u32_at(datagram, 12)?, message))
+    Ok((session, message))
 }
 
-fn welcome(datagram: &[u8]) -> Result<Welcome, Malformed> {
-    if u8_at(datagram, 17)? != super::VERSION {
+fn welcome(fields: &mut Reader<'_>) -> Result<Welcome, Malformed> {
+    let (first, version) = (fields.u8()? & 1 != 0, fields.u8()?);
+    if version != super::VERSION {
         return Err(Malformed::Field);
     }
-    Ok(Welcome {
-        first: u8_at(datagram, 16)? & 1 != 0,
-        mtu: u16_at(datagram, 18)?,
-        timeout_ms: u32_at(datagram, 20)?,
-        uuid: array_at(datagram, 24)?,
-        earlier: u64_at(datagram, 40)?,
-    })
+    let (mtu, timeout_ms, uuid, earlier) = (fields.u16()?, fields.u32()?, fields.array()?, fields.u64()?);
+    Ok(Welcome { first, mtu, timeout_ms, uuid, earlier })
 }
 
-fn text(datagram: &[u8]) -> Result<Text<'_>, Malformed> {
-    let kind = match u8_at(datagram, 16)? {
+fn text<'a>(fields: &mut Reader<'a>) -> Result<Text<'a>, Malformed> {
+    let kind = match fields.u8()? {
         1 => TextKind::Metadata,
         2 => TextKind::Account,
         _ => return Err(Malformed::Kind),
     };
-    let (offset, total) = (u32_at(datagram, 20)?, u32_at(datagram, 24)?);
-    let bytes = datagram.get(TEXT_HEADER..).ok_or(Malformed::Short)?;
+    fields.bytes(3)?;
+    let (offset, total, bytes) = (fields.u32()?, fields.u32()?, fields.rest());
     let end = u64::from(offset) + bytes.len() as u64;
     if end > u64::from(total) || total > LONGEST_TEXT {
         return Err(Malformed::Field);
@@ -300,19 +300,12 @@ fn text(datagram: &[u8]) -> Result<Text<'_>, Malformed> {
     Ok(Text { kind, offset, total, bytes })
 }
 
-fn end(datagram: &[u8]) -> Result<End, Malformed> {
-    Ok(End {
-        trace: u8_at(datagram, 16)? & 1 != 0,
-        batches: u32_at(datagram, 20)?,
-        events: u64_at(datagram, 24)?,
-        legacy: u64_at(datagram, 32)?,
-        metadata: u32_at(datagram, 40)?,
-        account: u32_at(datagram, 44)?,
-        lost: Losses {
-            limit: u64_at(datagram, 48)?,
-            rate: u64_at(datagram, 56)?,
-            too_large: u64_at(datagram, 64)?,
-            failed: u64_at(datagram, 72)?,
-        },
-    })
+fn end(fields: &mut Reader<'_>) -> Result<End, Malformed> {
+    let trace = fields.u8()? & 1 != 0;
+    fields.bytes(3)?;
+    let (batches, events, legacy) = (fields.u32()?, fields.u64()?, fields.u64()?);
+    let (metadata, account) = (fields.u32()?, fields.u32()?);
+    let (limit, rate) = (fields.u64()?, fields.u64()?);
+    let lost = Losses { limit, rate, too_large: fields.u64()?, failed: fields.u64()? };
+    Ok(End { trace, batches, events, legacy, metadata, account, lost })
 }

@@ -4,7 +4,8 @@
 //! offered the batch layout.
 
 use super::Malformed;
-use super::bytes::{CHECKSUM, array_at, check, seal, sized, u8_at, u16_at, u32_at, u64_at};
+use super::checksum::{CHECKSUM, check, seal, sized};
+use crate::fields::Reader;
 
 /// The first four bytes of a message in the batch layout.
 pub const MAGIC: [u8; 4] = *b"tpu1";
@@ -133,10 +134,14 @@ impl ToServer {
             [] | [_] => return Err(Malformed::Kind),
             _ => {}
         }
-        if array_at(datagram, 0)? != MAGIC {
+        let mut fields = Reader::new(datagram);
+        if fields.array()? != MAGIC {
             return Err(Malformed::Kind);
         }
-        let (kind, session) = (u8_at(datagram, 4)?, u32_at(datagram, 12)?);
+        let kind = fields.u8()?;
+        // Zeros and the checksum.
+        fields.bytes(7)?;
+        let session = fields.u32()?;
         let size = match kind {
             ACCEPT => ACCEPT_SIZE,
             ACK => ACK_SIZE,
@@ -146,30 +151,26 @@ impl ToServer {
         sized(datagram, size)?;
         check(datagram)?;
         match kind {
-            ACCEPT => {
-                let accept = Accept {
-                    nonce: u16_at(datagram, 18)?,
-                    mtu: u16_at(datagram, 20)?,
-                    largest: u16_at(datagram, 22)?,
-                    window: u16_at(datagram, 24)?,
-                    token: array_at(datagram, 32)?,
-                    most_events: u64_at(datagram, 48)?,
-                };
-                let sane = u8_at(datagram, 16)? == super::VERSION
-                    && accept.mtu >= LEAST_MTU
-                    && accept.largest >= accept.mtu
-                    && accept.largest <= LARGEST;
-                if sane { Ok(Self::Accept(accept)) } else { Err(Malformed::Field) }
-            }
+            ACCEPT => accept(&mut fields).map(Self::Accept),
             ACK => Ok(Self::Ack(Ack {
                 session,
-                metadata: u32_at(datagram, 16)?,
-                account: u32_at(datagram, 20)?,
-                events: u64_at(datagram, 24)?,
-                seq: u32_at(datagram, 32)?,
-                ended: u8_at(datagram, 36)? & 1 != 0,
+                metadata: fields.u32()?,
+                account: fields.u32()?,
+                events: fields.u64()?,
+                seq: fields.u32()?,
+                ended: fields.u8()? & 1 != 0,
             })),
             _ => Ok(Self::Leave(session)),
         }
     }
+}
+
+fn accept(fields: &mut Reader<'_>) -> Result<Accept, Malformed> {
+    let (version, _) = (fields.u8()?, fields.u8()?);
+    let (nonce, mtu, largest, window) = (fields.u16()?, fields.u16()?, fields.u16()?, fields.u16()?);
+    fields.bytes(6)?;
+    let (token, most_events) = (fields.array()?, fields.u64()?);
+    let is_sane =
+        version == super::VERSION && (LEAST_MTU..=LARGEST).contains(&mtu) && (mtu..=LARGEST).contains(&largest);
+    if is_sane { Ok(Accept { nonce, mtu, largest, window, token, most_events }) } else { Err(Malformed::Field) }
 }

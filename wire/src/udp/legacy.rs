@@ -1,7 +1,8 @@
 //! The legacy layout, byte for byte as old clients expect it, padding included.
 
 use super::Malformed;
-use super::bytes::{sized, u8_at, u16_at, u32_at};
+use super::checksum::sized;
+use crate::fields::Reader;
 
 /// The longest message of this layout, in bytes.
 pub const LONGEST: usize = 1500;
@@ -18,8 +19,7 @@ pub(super) const MARK: u8 = 2;
 const OFFER: usize = 5;
 const NONCE: usize = 6;
 const MARK_KIND: usize = 8;
-const TIME_HIGH: usize = 32;
-const TIME_LOW: usize = 36;
+const TIME: usize = 32;
 const CONTENT_SIZE: usize = 64;
 /// The first byte of a mark's padding if the server offers the batch layout.
 const OFFERED: u8 = 0xB0 | super::VERSION;
@@ -103,7 +103,7 @@ impl LegacyPacket<'_> {
         head[..4].copy_from_slice(&seq.to_be_bytes());
         head[4] = PACKET;
         // The high word comes first: both are one big-endian number.
-        head[TIME_HIGH..TIME_HIGH + 8].copy_from_slice(&self.time_ns.to_be_bytes());
+        head[TIME..TIME + 8].copy_from_slice(&self.time_ns.to_be_bytes());
         head[CONTENT_SIZE..].copy_from_slice(&(self.content.len() as u16).to_be_bytes());
         out.extend_from_slice(&head);
         out.extend_from_slice(self.content);
@@ -115,15 +115,20 @@ pub(super) fn packet(datagram: &[u8]) -> Result<LegacyPacket<'_>, Malformed> {
     if datagram.len() > LONGEST {
         return Err(Malformed::Long);
     }
-    let time_ns = u64::from(u32_at(datagram, TIME_HIGH)?) << 32 | u64::from(u32_at(datagram, TIME_LOW)?);
-    sized(datagram, CONTENT + usize::from(u16_at(datagram, CONTENT_SIZE)?))?;
-    Ok(LegacyPacket { time_ns, content: datagram.get(CONTENT..).ok_or(Malformed::Short)? })
+    let mut fields = Reader::new(datagram);
+    fields.bytes(TIME)?;
+    let time_ns = fields.u64()?;
+    fields.bytes(CONTENT_SIZE - TIME - 8)?;
+    sized(datagram, CONTENT + usize::from(fields.u16()?))?;
+    Ok(LegacyPacket { time_ns, content: fields.rest() })
 }
 
 pub(super) fn mark(datagram: &[u8]) -> Result<Mark, Malformed> {
     sized(datagram, MARK_SIZE)?;
-    let number = u8_at(datagram, MARK_KIND)?;
+    let mut fields = Reader::new(datagram);
+    fields.bytes(OFFER)?;
+    let (offer, nonce, number) = (fields.u8()?, fields.u16()?, fields.u8()?);
     let (_, kind) = MarkKind::ALL.into_iter().find(|(n, _)| *n == number).ok_or(Malformed::Kind)?;
-    let offered = kind == MarkKind::SessionBegin && u8_at(datagram, OFFER)? == OFFERED;
-    Ok(Mark { kind, offer: if offered { Some(u16_at(datagram, NONCE)?) } else { None } })
+    let is_offered = kind == MarkKind::SessionBegin && offer == OFFERED;
+    Ok(Mark { kind, offer: is_offered.then_some(nonce) })
 }

@@ -1,9 +1,10 @@
 //! Datagrams of the UDP trace server byte for byte, written from the tables of `docs/format-udp.md` alone.
 
 use tracepoint_ring::channel::StreamKey;
+use tracepoint_wire::PacketHeader;
 use tracepoint_wire::udp::{
-    Accept, Ack, Batch, Challenge, End, FromServer, LegacyPacket, Losses, Malformed, Mark, MarkKind, PacketHeader,
-    Ping, Text, TextKind, ToClient, ToServer, Welcome, packet_header,
+    Accept, Ack, Batch, Challenge, End, FromServer, LegacyPacket, Losses, Malformed, Mark, MarkKind, Ping, Text,
+    TextKind, ToClient, ToServer, Welcome, packet_header,
 };
 
 /// Bytes from hexadecimal digits; blanks do not count, and `n*xx` is `n` times the byte `xx`.

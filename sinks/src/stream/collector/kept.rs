@@ -3,12 +3,14 @@
 use crate::stream::alignment::Alignment;
 use crate::stream::delivery::Count;
 use crate::stream::queue::{Queue, QueuedPacket};
+use crate::stream::streams::SentStream;
 use crate::stream_stats::LostPackets;
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use tracepoint_ring::channel::StreamId;
+use tracepoint_wire::stream::NO_SEQ;
 
 /// A packet that was sent at least once.
 #[derive(Debug)]
@@ -19,6 +21,15 @@ pub(in crate::stream) struct SentPacket {
 }
 
 impl SentPacket {
+    /// The packet that is sent of a stream behind its last one.
+    pub(in crate::stream) fn next(sent: &mut SentStream, packet: QueuedPacket) -> Arc<Self> {
+        let prev_seq = sent.last.map_or(NO_SEQ, |last| last.sequence);
+        sent.last = Some(packet.header);
+        sent.packets += 1;
+        sent.events_after = packet.events_after;
+        Arc::new(Self { prev_seq, packet })
+    }
+
     pub(super) const fn seq(&self) -> u64 {
         self.packet.header.sequence
     }

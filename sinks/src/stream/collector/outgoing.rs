@@ -8,8 +8,6 @@ use crate::stream::queue::{Item, Queue, QueuedPacket};
 use crate::stream::session::Trouble;
 use crate::stream::streams::Streams;
 use crate::stream_stats::LostPackets;
-use std::sync::Arc;
-use tracepoint_wire::stream::NO_SEQ;
 
 impl Collector {
     /// Sends the rest of the current packet, and between its slices requested packets. Returns `false` if not everything can be sent now.
@@ -169,11 +167,7 @@ impl Collector {
         let Some(ticket) = self.throttle.admit(&packet, part.clone()) else {
             return queue.lost(&packet, LostPackets::Bandwidth);
         };
-        let prev_seq = sent.last.map_or(NO_SEQ, |last| last.sequence);
-        sent.last = Some(packet.header);
-        sent.packets += 1;
-        sent.events_after = packet.events_after;
-        let packet = Arc::new(SentPacket { prev_seq, packet });
+        let packet = SentPacket::next(sent, packet);
         kept.takes_room = self.window > 0;
         kept.add(stream, &packet, self.keeps(&packet));
         self.sending = Some(Sending::new(packet, self.handle_of(stream), (part, ticket), false));

@@ -38,18 +38,7 @@ impl Relay {
             let here = self.streams.entry(stream).or_default();
             here.last = Some(header.sequence);
             here.unconfirmed.push_back((header.sequence, packet.events()));
-            let index = Index {
-                handle: here.handle.unwrap_or_default(),
-                sequence: header.sequence,
-                packet_size: header.packet_bits,
-                content_size: header.content_bits,
-                begin: header.begin,
-                end: header.end,
-                discarded: header.discarded,
-                stream_class: header.stream.class.into(),
-                stream_instance: header.stream.instance,
-                packet_number: header.sequence,
-            };
+            let index = Index::of(here.handle.unwrap_or_default(), &header);
             self.ask(&Command::SendIndex(index), Expected::Code("an index"));
             queue.count_sent(&packet);
             queue.finished(&packet);

@@ -4,9 +4,8 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 use tracepoint_reader::account::ACCOUNT_PATH;
-use tracepoint_wire::udp::{
-    Accept, Ack, End, FromServer, MarkKind, PacketHeader, TextKind, ToClient, ToServer, Welcome,
-};
+use tracepoint_wire::PacketHeader;
+use tracepoint_wire::udp::{Accept, Ack, End, FromServer, MarkKind, TextKind, ToClient, ToServer, Welcome};
 
 /// The data that a client has received.
 #[derive(Default)]

@@ -8,8 +8,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tracepoint_reader::internal::sealed;
+use tracepoint_wire::PacketHeader;
 use tracepoint_wire::stream::{Announce, Hello, NO_SEQ, ROUTE_OFFSET, Route, wire_head};
-use tracepoint_wire::udp::PacketHeader;
 
 const METADATA: &str = "/* CTF 1.8 */
 typealias integer { size = 8; align = 8; signed = false; } := u8;
