@@ -36,7 +36,7 @@ const EVENTS: u64 = 8_000;
 /// Number of turns of a process; the first one is a warm-up.
 const TURNS: usize = 41;
 
-/// What an event costs by what listens to it.
+/// Measures the cost of an event of `tracing` for different listeners.
 ///
 /// Prints a Markdown table: nanoseconds for each event, medians over the rounds with their 95 % intervals, over an empty loop.
 #[derive(Debug, Parser)]

@@ -28,7 +28,7 @@ tracepoint::define_trace! {
     span request(id: u64) { id }
 }
 
-/// What a span costs, its beginning and its end together.
+/// Measures the cost of a span, its beginning and its end together.
 ///
 /// Prints a Markdown table: nanoseconds for each span, medians with their 95 % intervals, over an empty loop in the same round.
 #[derive(Debug, Parser)]

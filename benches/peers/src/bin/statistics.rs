@@ -30,7 +30,7 @@ tracepoint::define_trace! {
     end(id: u64) { id: u64 = id }
 }
 
-/// What it costs to answer a question where the events happen, next to `metrics`, `hdrhistogram` and a layer of `tracing`.
+/// Measures the cost of statistics in the traced program, compared with `metrics`, `hdrhistogram` and a layer of `tracing`.
 ///
 /// Prints a Markdown table: nanoseconds for each event (of a latency: for each pair), medians with their 95 % intervals. The figures of the
 /// column "added" are those over an empty probe at the same events, in the same round.
