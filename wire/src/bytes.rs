@@ -6,14 +6,14 @@ use thiserror::Error;
 /// A message at the start of received bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decoded<T> {
-    /// It is whole, and has this many bytes.
+    /// A complete message, and its size in bytes.
     Whole(T, usize),
-    /// At least this many bytes are needed to go on. They are more than there are.
+    /// The message is incomplete: at least this many bytes are needed, which is more than are available.
     Needs(usize),
 }
 
 impl<T> Decoded<T> {
-    /// The message of `size` bytes that is read from the start of `bytes`.
+    /// The message of `size` bytes, read from the start of `bytes`.
     pub(crate) fn read<'a>(
         bytes: &'a [u8],
         size: usize,
@@ -33,7 +33,7 @@ impl<T> Decoded<T> {
 }
 
 impl<T, E> Decoded<Result<T, E>> {
-    /// The error of a message that is whole.
+    /// The error of a complete message.
     pub(crate) fn transpose(self) -> Result<Decoded<T>, E> {
         Ok(match self {
             Self::Whole(message, size) => Decoded::Whole(message?, size),
@@ -42,32 +42,32 @@ impl<T, E> Decoded<Result<T, E>> {
     }
 }
 
-/// The reason why bytes are not a message of a protocol. The connection cannot be used any more.
+/// The reason why bytes are not a message of a protocol. The connection cannot be used afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Malformed {
-    /// The message announces fewer bytes than its kind has.
+    /// The message announces fewer bytes than its kind requires.
     #[error("a message of kind {kind} announces only {size} bytes")]
     Short {
         /// The number of the command.
         kind: u32,
-        /// The bytes that it announces.
+        /// The announced number of bytes.
         size: u64,
     },
-    /// The message announces more records or bytes than this implementation takes.
+    /// The message announces more records or bytes than this implementation accepts.
     #[error("{what}: {count} are announced, and at most {most} are accepted")]
     TooMany {
-        /// What there are too many of.
+        /// The kind of thing that exceeds the limit.
         what: &'static str,
-        /// How many are announced.
+        /// The announced number.
         count: u64,
-        /// How many are accepted.
+        /// The maximum number.
         most: u64,
     },
     /// The command is unknown.
     #[error("there is no command {0}")]
     Command(u32),
-    /// A field has a number that the protocol does not define.
+    /// A field has a value that the protocol does not define.
     #[error("there is no {what} {number}")]
     Number {
         /// The field.

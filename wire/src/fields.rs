@@ -1,10 +1,10 @@
-//! Reads and writes the fields of messages, one after the other. Integers are big-endian.
+//! Reads and writes consecutive fields of messages. Integers are big-endian.
 
 /// The bytes end before a field does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Short;
 
-/// The bytes of a message that were not read yet.
+/// The unread bytes of a message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a>(&'a [u8]);
 
@@ -13,7 +13,7 @@ impl<'a> Reader<'a> {
         Self(bytes)
     }
 
-    /// How many bytes were not read yet.
+    /// Number of unread bytes.
     pub(crate) const fn len(&self) -> usize {
         self.0.len()
     }
@@ -97,7 +97,7 @@ impl Writer<'_> {
         self.bytes(text.as_bytes()).u8(0)
     }
 
-    /// A text in a field of `size` bytes, which ends with at least one NUL: a longer text is cut between two characters.
+    /// A text in a field of `size` bytes, which ends with at least one NUL: a longer text is cut at a character boundary.
     pub(crate) fn padded(self, text: &str, size: usize) -> Self {
         let text = cut(text.split('\0').next().unwrap_or_default(), size - 1);
         let end = self.0.len() + size;

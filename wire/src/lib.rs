@@ -1,17 +1,26 @@
-//! The bytes of the protocols by which traces are carried over a network.
+//! The encodings of the network protocols that carry traces, in both directions.
 //!
-//! Everything here encodes and decodes messages, in both directions. A decoder takes the bytes that have arrived, and either yields a message,
-//! says how many more bytes it needs, or refuses them; no length that a peer announces makes it allocate more than has arrived. There is no
-//! socket, clock or state, with one exception: `nats::JetStream`, behind the feature `nats`, is a connection to a broker.
+//! The crate only converts between messages and bytes. There is no socket, clock or state, with one exception: `nats::JetStream`, behind the feature
+//! `nats`, is a connection to a broker. Sessions, retransmission and storage are in the crates that use it (`tracepoint_sinks`, `tracepoint_reader`,
+//! `tracepoint_collector`). It knows no files, except the file of a shared key, and not the contents of a trace: metadata and packets are opaque,
+//! except for the [`PacketHeader`]s of packets, which index entries and UDP batches are made from.
 //!
-//! The crate does not know sessions, what a trace means, or files, except for that of a shared key. Metadata and packets are opaque, but for
-//! the [`PacketHeader`]s of packets, which UDP batches are divided by and indexes are made of.
+//! A decoder gets the bytes received so far. It returns a message and its size, or the number of bytes it still needs, or the reason why the bytes
+//! are not a message (`Decoded` and `Malformed` for connections; a datagram is complete or malformed). Bytes from a peer are not trusted: no
+//! announced length makes a decoder allocate more than was received, and no input causes a panic.
+//!
+//! A packet on its way from a sender to a live viewer passes these types:
+//!
+//! 1. `stream::Announced` gives its stream a handle, and `stream::wire_head` inserts the handle and the packet's number after its first 32 bytes.
+//! 2. `stream::RecordHeader` precedes it on a TCP connection, or `stream::Datagram` contains a fragment of it on UDP.
+//! 3. `stream::stored_packet` removes the inserted bytes in the collector, and `stream::Ack` acknowledges it.
+//! 4. `live::Index` describes it to a viewer, which fetches it with `live::Request::Packet`.
 //!
 //! | module | protocol | specification | feature |
 //! |---|---|---|---|
 //! | [`relay`] | `lttng-relayd` 2.13 and its senders | LTTng-tools 2.13, `src/common/sessiond-comm/relayd.h` | `stream` |
-//! | [`live`] | relay daemons and stock live viewers | LTTng-tools 2.13, `src/bin/lttng-relayd/lttng-viewer-abi.h` | `stream` |
-//! | [`stream`] | our senders and our collector; the shared key | `docs/format-stream.md` | `stream` |
+//! | [`live`] | relay daemons and live viewers | LTTng-tools 2.13, `src/bin/lttng-relayd/lttng-viewer-abi.h` | `stream` |
+//! | [`stream`] | this project's senders and collector; the shared key | `docs/format-stream.md` | `stream` |
 //! | [`nats`] | subjects and messages in a NATS broker | `docs/nats.md` | `stream` |
 //! | [`udp`] | the UDP trace server and its clients | `docs/format-udp.md` | `udp` |
 //!
@@ -23,7 +32,7 @@ mod broker;
 #[cfg(feature = "stream")]
 mod bytes;
 #[cfg(any(feature = "stream", feature = "udp"))]
-// The feature `udp` alone uses only a part of it.
+// With the feature `udp` alone, only a part of it is used.
 #[cfg_attr(not(feature = "stream"), allow(dead_code))]
 mod fields;
 #[cfg(feature = "stream")]

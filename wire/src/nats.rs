@@ -1,4 +1,4 @@
-//! Names of traces in a NATS broker, and the messages that are published under them: see `docs/nats.md`. Without a socket, but for `JetStream`,
+//! Names of traces in a NATS broker, and the messages published under them: see `docs/nats.md`. There is no connection here, except for `JetStream`,
 //! which the feature `nats` adds.
 
 #[cfg(feature = "nats")]
@@ -18,24 +18,25 @@ use std::fmt::Write;
 
 /// The first token of all subjects.
 pub const ROOT: &str = "tracepoint";
-/// What the stream of the broker takes.
+/// The subjects of the broker's stream.
 pub const ALL_SUBJECTS: &str = "tracepoint.>";
-/// The subjects of all traces under which they begin.
+/// The subjects of the first messages of all traces.
 pub const ALL_HELLOS: &str = "tracepoint.*.*.=hello";
-/// The name of the stream of the broker, where it has none with these subjects.
+/// The name of the broker's stream, if it has none with these subjects.
 pub const STREAM: &str = "TRACEPOINT";
 /// The bucket of leases.
 pub const BUCKET: &str = "tracepoint-leases";
-/// What a message has beside a packet, at most: subject, headers, route.
+/// Maximum size of a message in addition to its packet: subject, headers, route.
 pub const OVERHEAD: usize = 4096;
-/// The longest piece of metadata or of an account in a message, in bytes.
+/// Maximum size of a piece of metadata or of an account in a message, in bytes.
 pub const LONGEST_PIECE: usize = 128 << 10;
 
 const HELLO: &str = "=hello";
 const CONTROL: &str = "=control";
 const SYNC: &str = "=sync";
 
-/// A name as a token of a subject: every byte but `A`-`Z`, `a`-`z`, `0`-`9`, `-` and `_` as `=` and two hexadecimal digits. `=` for an empty name.
+/// A name as a token of a subject. Every byte except `A`-`Z`, `a`-`z`, `0`-`9`, `-` and `_` becomes `=` and two hexadecimal digits; an empty name
+/// becomes `=`.
 pub fn escaped(name: &str) -> String {
     if name.is_empty() {
         return "=".to_owned();
@@ -44,14 +45,14 @@ pub fn escaped(name: &str) -> String {
     for byte in name.bytes() {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => token.push(byte.into()),
-            // Writing to a String does not fail.
+            // Writing to a `String` cannot fail.
             _ => drop(write!(token, "={byte:02X}")),
         }
     }
     token
 }
 
-/// The name of a token; `None` if [`escaped`] makes no such token.
+/// The name of a token; `None` if [`escaped`] never returns this token.
 pub fn unescaped(token: &str) -> Option<String> {
     if token == "=" {
         return Some(String::new());
@@ -74,12 +75,12 @@ pub fn unescaped(token: &str) -> Option<String> {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TraceSubject(String);
 
-/// What is published under the last token of a subject.
+/// The last token of a subject, which is the kind of its messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Token {
     /// The beginning of the trace.
     Hello,
-    /// What must be known of it before its packets.
+    /// Information that must precede its packets.
     Control,
     /// Synchronisation points.
     Sync,
@@ -88,14 +89,14 @@ pub enum Token {
 }
 
 impl TraceSubject {
-    /// Those of the trace with this uuid of a process.
+    /// The subjects of the trace with this uuid, in a process.
     pub fn new(host: &str, session: &str, process: &str, uuid: [u8; 16]) -> Self {
         let [a, b, c, d, ..] = uuid;
         let trace = format!("{session}-{process}-{a:02x}{b:02x}{c:02x}{d:02x}");
         Self(format!("{ROOT}.{}.{}", escaped(host), escaped(&trace)))
     }
 
-    /// Takes a subject apart; `None` if it is none of a trace.
+    /// Parses a subject; `None` if it is not a subject of a trace.
     pub fn parse(subject: &str) -> Option<(Self, Token)> {
         let (trace, token) = subject.rsplit_once('.')?;
         let mut tokens = trace.split('.');
@@ -123,7 +124,7 @@ impl TraceSubject {
         }
     }
 
-    /// What all its subjects match.
+    /// A wildcard for all its subjects.
     pub fn all(&self) -> String {
         format!("{}.>", self.0)
     }

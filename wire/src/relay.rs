@@ -1,14 +1,14 @@
-//! The protocol of `lttng-relayd` 2.13 towards senders: what a consumer daemon of LTTng sends, and what the relay daemon answers.
+//! The protocol of `lttng-relayd` 2.13 towards senders: the commands of an LTTng consumer daemon, and the answers of the relay daemon.
 //!
 //! ```text
 //!   sender ── Command ───────────▶ relay     control connection, port 5342: a header of 24 bytes, then the payload
 //!   sender ◀─ Reply ─────────────── relay     one for each command except SEND_METADATA, in order, without a header
-//!   sender ── DataHeader, packet ─▶ relay     data connection, port 5343: nothing comes back
+//!   sender ── DataHeader, packet ─▶ relay     data connection, port 5343: no answers
 //! ```
 //!
-//! All integers are big-endian; metadata and packets are opaque. Layouts depend on the *minor* number of the protocol, which is the lesser of
-//! both sides'. A payload longer than its structure is accepted and its tail ignored, as the relay daemon does; a shorter one is
-//! [`Malformed`](crate::Malformed). No length that is announced makes a decoder allocate more than the bytes that have arrived.
+//! All integers are big-endian; metadata and packets are opaque. Layouts depend on the *minor* version of the protocol, which is the lower one of
+//! both sides. A payload longer than its structure is accepted and its tail ignored, as in the relay daemon; a shorter one is
+//! [`Malformed`](crate::Malformed). No announced length makes a decoder allocate more than the bytes received.
 
 mod chunk;
 mod command;
@@ -32,34 +32,34 @@ mod tests;
 
 /// The default port of data connections.
 pub const DATA_PORT: u16 = 5343;
-/// The major number of the protocol.
+/// The major version of the protocol.
 pub const MAJOR: u32 = 2;
-/// The minor number of the protocol that this implementation and `lttng-relayd` 2.13 speak.
+/// The minor version of the protocol implemented here and in `lttng-relayd` 2.13.
 pub const MINOR: u32 = 13;
-/// From this minor number on, an index has 80 bytes in place of 64.
+/// The first minor version in which an index has 80 bytes in place of 64.
 pub const MINOR_WITH_LONG_INDEX: u32 = 8;
-/// From this minor number on, names have variable sizes, and streams belong to trace chunks.
+/// The first minor version in which names have variable sizes, and streams belong to trace chunks.
 pub const MINOR_WITH_CHUNKS: u32 = 11;
-/// The lowest minor number with sessions that have a name.
+/// The lowest minor version in which sessions have a name.
 pub const LEAST_MINOR: u32 = 4;
-/// The largest payload of a command that `lttng-relayd` accepts, in bytes.
+/// Maximum size of a command's payload that `lttng-relayd` accepts, in bytes.
 pub const LONGEST_PAYLOAD: u64 = 128 << 20;
-/// In the flags of an answer to `GET_CONFIGURATION`: traces may be cleared.
+/// A flag of the answer to `GET_CONFIGURATION`: traces may be cleared.
 pub const MAY_CLEAR: u64 = 1;
 /// A stream with this channel name is the metadata of its trace.
 pub const METADATA_CHANNEL: &str = "metadata";
-/// The longest session name to which a relay daemon can append the time of creation, in bytes.
+/// Maximum length of a session name to which a relay daemon can append the time of creation, in bytes.
 pub const LONGEST_SESSION_NAME: usize = 239;
-/// The longest host name that viewers can be told, in bytes.
+/// Maximum length of a host name in replies to viewers, in bytes.
 pub const LONGEST_HOST_NAME: usize = 63;
 
-/// The result of a command, as the relay tells it. Success is 10.
+/// The result of a command, as sent by the relay. Success is 10.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ReturnCode {
     /// 10: done.
     Ok,
-    /// 11: an error without a number of its own; also the answer to an unknown command.
+    /// 11: an error without its own number; also the answer to an unknown command.
     Unknown,
     /// 25: the session cannot be created.
     Fatal,
@@ -67,7 +67,7 @@ pub enum ReturnCode {
     NoMemory,
     /// 97: a field has an invalid value.
     Invalid,
-    /// 152: the command does not fit here.
+    /// 152: the command is not valid in this state.
     Protocol,
     /// 153: a file cannot be created.
     File,

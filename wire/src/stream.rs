@@ -1,4 +1,4 @@
-//! The stream protocol between a sender and a collector, as `docs/format-stream.md` defines it.
+//! The stream protocol between a sender and a collector, defined in `docs/format-stream.md`.
 //!
 //! ```text
 //!   sender ── ToCollector ──▶ collector      control connection, in frames: HELLO … GIVE_UP
@@ -7,8 +7,8 @@
 //!   sender ── Datagram ─────▶ collector      data over UDP: fragments of the same packets, probes
 //! ```
 //!
-//! Both sides find out by [`Capabilities`], within a command of the relay protocol, that the other one speaks it. Integers are big-endian, but
-//! those inside a packet. No length that is announced makes a decoder allocate more than the bytes that have arrived.
+//! Each side detects by [`Capabilities`], within a command of the relay protocol, that the other one supports it. Integers are big-endian, except
+//! those inside a packet. No announced length makes a decoder allocate more than the bytes received.
 
 mod datagram;
 mod fields;
@@ -32,27 +32,27 @@ use thiserror::Error;
 
 /// The version of the protocol.
 pub const VERSION: u8 = 1;
-/// `seq` of no packet: `prev_seq` of a stream's first packet, and *last* of a stream of which nothing was sent.
+/// The sequence number that stands for no packet: `prev_seq` of a stream's first packet, and *last* of a stream that has sent nothing.
 pub const NO_SEQ: u64 = u64::MAX;
-/// An error bound of the clock alignment that is not known.
+/// The error bound of an unknown clock alignment.
 pub const NO_BOUND: u64 = u64::MAX;
 /// The size of the header of a frame, in bytes.
 pub const FRAME_HEADER: usize = 24;
-/// The largest payload of a frame, in bytes.
+/// Maximum size of a frame's payload, in bytes.
 pub const LONGEST_PAYLOAD: usize = (1 << 20) + 64;
-/// The longest piece of metadata or of an account in one frame, in bytes.
+/// Maximum size of a piece of metadata or of an account in one frame, in bytes.
 pub const LONGEST_PIECE: usize = 1 << 20;
-/// The longest name of a host, session, process, channel or stream, in bytes.
+/// Maximum length of a name of a host, session, process, channel or stream, in bytes.
 pub const LONGEST_NAME: usize = 255;
-/// The largest packet, in bytes on the wire.
+/// Maximum size of a packet in wire form, in bytes.
 pub const LARGEST_PACKET: u32 = 128 << 20;
-/// The largest number of streams of a session.
+/// Maximum number of streams of a session.
 pub const MOST_STREAMS: usize = 1 << 16;
-/// The most entries of one SYNC, ACK, CLOSE or CLOSED, so that each fits a frame.
+/// Maximum number of entries in one SYNC, ACK, CLOSE or CLOSED, so that each fits into a frame.
 pub const MOST_ENTRIES: usize = 16 << 10;
-/// The most entries of one NACK.
+/// Maximum number of entries in one NACK.
 pub const MOST_NACKS: usize = 1024;
-/// The texts before the nonces in the authentication code of a sender and of its collector, of a viewer and of its collector.
+/// The prefixes of the nonces in the authentication codes: of a sender and of its collector, of a viewer and of its collector.
 pub const AUTHENTICATED: [&[u8]; 4] = [
     b"tracepoint-stream sender",
     b"tracepoint-stream collector",
@@ -60,7 +60,7 @@ pub const AUTHENTICATED: [&[u8]; 4] = [
     b"tracepoint-live collector",
 ];
 
-/// Added to the number of a message in the header of its frame.
+/// Added to the message number in a frame's header.
 const KIND_BASE: u32 = 0x5450_0000;
 
 /// The reason why bytes are not a message of this protocol.
@@ -70,7 +70,7 @@ pub enum Malformed {
     /// It is shorter than its fields.
     #[error("it is too short")]
     Short,
-    /// A frame or a text is longer than the limit, or has more entries.
+    /// A frame or a text exceeds its maximum length or number of entries.
     #[error("it is too long")]
     Long,
     /// A frame of an unknown kind.
@@ -79,7 +79,7 @@ pub enum Malformed {
     /// A text is not UTF-8, has a NUL, or is empty.
     #[error("it has a text that is empty, not UTF-8, or contains a NUL")]
     Text,
-    /// The checksum of a datagram's header does not fit.
+    /// The checksum of a datagram's header does not match.
     #[error("its checksum is wrong")]
     Checksum,
     /// Fields contradict each other or the protocol.
@@ -93,22 +93,22 @@ impl From<Short> for Malformed {
     }
 }
 
-/// What a side can do: the `query_flags` and flags of the relay's `GET_CONFIGURATION`.
+/// The capabilities of a side: the `query_flags` and flags of the relay's `GET_CONFIGURATION`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capabilities {
-    /// The highest version that it speaks.
+    /// The highest supported version.
     pub version: u8,
-    /// A sender would like to send data over UDP; a collector takes them.
+    /// A sender would like to send data over UDP; a collector accepts it.
     pub udp: bool,
-    /// The collector asks for a shared key.
+    /// The collector requires a shared key.
     pub key: bool,
 }
 
 impl Capabilities {
     const MAGIC: u64 = 0x5450;
 
-    /// Those of this implementation.
+    /// The capabilities of this implementation.
     pub const fn new(udp: bool, key: bool) -> Self {
         Self { version: VERSION, udp, key }
     }
@@ -118,7 +118,7 @@ impl Capabilities {
         Self::MAGIC << 48 | (self.version as u64) << 40 | (self.udp as u64) << 1 | (self.key as u64) << 2
     }
 
-    /// The capabilities in flags of the other side; `None` if it is a stock one.
+    /// The capabilities in the other side's flags; `None` if it does not implement this protocol.
     pub const fn of(flags: u64) -> Option<Self> {
         let version = (flags >> 40) as u8;
         if flags >> 48 != Self::MAGIC || version == 0 {

@@ -5,8 +5,8 @@
 //!   client ◀── ToClient ── server      marks, packets of one event (legacy); CHALLENGE to END (batch)
 //! ```
 //!
-//! The legacy layout ([`legacy`]) is that of the C structures of old clients, padding included. The batch layout ([`batch`], [`client`])
-//! carries CTF packets ([`packet`]). All integers are big-endian, except those in CTF packets. This module has no socket, clock or state.
+//! The legacy layout ([`legacy`]) equals the C structures of old clients, including padding. The batch layout ([`batch`], [`client`])
+//! contains CTF packets ([`packet`]). All integers are big-endian, except those in CTF packets. This module has no socket, clock or state.
 //! The offsets are those of the tables in `docs/format-udp.md`.
 
 pub mod batch;
@@ -23,13 +23,13 @@ pub use packet::{CtfPackets, packet_header};
 use crate::fields::{Reader, Short};
 use thiserror::Error;
 
-/// The name of the channel of events that the server receives as messages from other programs.
+/// The name of the channel for messages of other programs that the server ingests.
 pub const INGEST_CHANNEL: &str = "outside";
-/// The name of the only event in that channel, whose field `data` is the message.
+/// The name of the only event in that channel. Its field `data` is the message.
 pub const INGEST_EVENT: &str = "outside:message";
 /// The default port of a server.
 pub const SERVER_PORT: u16 = 5556;
-/// The environment variable that sets another port.
+/// The environment variable for another port.
 pub const SERVER_PORT_VARIABLE: &str = "TRACE_SERVER_PORT";
 /// The version of the batch layout.
 pub const VERSION: u8 = 1;
@@ -77,7 +77,7 @@ pub enum ToClient<'a> {
     Text(Text<'a>),
     /// Batch: events.
     Batch(Batch<'a>),
-    /// Batch: a sign of life.
+    /// Batch: a keep-alive.
     Ping(Ping),
     /// Batch: the session has ended.
     End(End),
@@ -86,7 +86,7 @@ pub enum ToClient<'a> {
 /// A datagram from a server, in either layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FromServer<'a> {
-    /// Counts all messages of the server, repetitions included, over all sessions. Wraps around.
+    /// Counts all messages of the server over all sessions, including repetitions. Wraps around.
     pub seq: u32,
     /// The session; `None` in the legacy layout, 0 in a challenge.
     pub session: Option<u32>,

@@ -1,41 +1,41 @@
-//! Replies about one stream: indexes, packets and metadata; and the replies that are only a status.
+//! Replies about one stream (indexes, packets and metadata), and replies that consist of a status.
 
 use super::{IndexStatus, MetadataStatus, NEW_METADATA, NEW_STREAM, PacketStatus, Status};
 use crate::fields::{Reader, Short, Writer};
 use crate::{Decoded, Malformed};
 
 const INDEX_SIZE: usize = 64;
-/// The size of the head before packet bytes, and of that before metadata.
+/// Size of the header before packet bytes, and before metadata.
 const HEAD: usize = 12;
 
-/// The index of a packet, or what is known instead. Where [`status`](Self::status) is not `Ok` the other fields are 0, except
+/// The index of a packet, or the reason why there is none. If [`status`](Self::status) is not `Ok`, the other fields are 0, except
 /// `timestamp_end` and `stream_class` of `Inactive`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Index {
-    /// Where the packet begins in its stream, in bytes.
+    /// The offset of the packet in its stream, in bytes.
     pub offset: u64,
     /// Its size with padding, in bits.
     pub packet_bits: u64,
     /// Its size without padding, in bits.
     pub content_bits: u64,
-    /// Its begin, in cycles of the trace's clock.
+    /// Its begin time, in cycles of the trace's clock.
     pub begin: u64,
-    /// Its end, in cycles; for `Inactive`, the time before which no packet of the stream begins.
+    /// Its end time, in cycles; for `Inactive`, the time before which no packet of the stream begins.
     pub end: u64,
     /// The stream's counter of discarded events.
     pub discarded: u64,
-    /// The id of the stream's class in the metadata. The same in each reply of a stream, or stock viewers abort.
+    /// The id of the stream's class in the metadata. It must be the same in each reply of a stream, or LTTng's viewers abort.
     pub stream_class: u64,
-    /// What this is.
+    /// The status of the reply.
     pub status: IndexStatus,
-    /// [`NEW_METADATA`] and [`NEW_STREAM`]; stock viewers look at them only if the status is `Ok`.
+    /// [`NEW_METADATA`] and [`NEW_STREAM`]; LTTng's viewers check them only if the status is `Ok`.
     pub flags: u32,
 }
 
 /// Bytes of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketBytes<'a> {
-    /// How the request ended. Only `Ok` is followed by bytes, and by one at least.
+    /// The result of the request. Only `Ok` is followed by bytes, at least one.
     pub status: PacketStatus,
     /// [`NEW_METADATA`] and [`NEW_STREAM`].
     pub flags: u32,
@@ -43,33 +43,33 @@ pub struct PacketBytes<'a> {
     pub bytes: &'a [u8],
 }
 
-/// New metadata: whole packets, or text that ends behind a declaration.
+/// New metadata: complete packets, or text that ends after a declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetadataBytes<'a> {
-    /// How the request ended. Only `Ok` is followed by bytes, and by one at least.
+    /// The result of the request. Only `Ok` is followed by bytes, at least one.
     pub status: MetadataStatus,
     /// The bytes.
     pub bytes: &'a [u8],
 }
 
-/// The reply to [`Request::CreateSession`](super::Request::CreateSession): whether the session object was created.
+/// The reply to [`Request::CreateSession`](super::Request::CreateSession): true if the session object was created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Created(pub bool);
 
-/// The reply to [`Request::Detach`](super::Request::Detach): whether the session was attached.
+/// The reply to [`Request::Detach`](super::Request::Detach): true if the session was attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Detached(pub bool);
 
 /// The reply to [`Request::Clock`](super::Request::Clock), in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockOffset {
-    /// What is added to a time of the trace to get a time since the epoch, by the collector's clock.
+    /// Added to a time of the trace to get a time since the epoch, by the collector's clock.
     pub offset: i64,
-    /// The error bound of that; [`NO_BOUND`](crate::stream::NO_BOUND): it is not known.
+    /// The error bound of the offset; [`NO_BOUND`](crate::stream::NO_BOUND) if unknown.
     pub bound: u64,
 }
 
-/// A random number, or a code.
+/// A random number, or an authentication code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Secret(pub [u8; 32]);
 
@@ -95,14 +95,14 @@ impl Secret {
     ///
     /// # Errors
     ///
-    /// None: any bytes are one.
+    /// None: any bytes are a valid reply.
     pub fn decode(bytes: &[u8]) -> Result<Decoded<Self>, Malformed> {
         Ok(Decoded::read(bytes, 32, |fields| fields.array().map(Self)))
     }
 }
 
 impl Index {
-    /// A reply that is only a status: `Retry`, `Hup` or `Error`.
+    /// A reply with only a status: `Retry`, `Hup` or `Error`.
     pub const fn only(status: IndexStatus) -> Self {
         let (offset, packet_bits, content_bits, begin, end, discarded) = (0, 0, 0, 0, 0, 0);
         Self { offset, packet_bits, content_bits, begin, end, discarded, stream_class: 0, status, flags: 0 }
@@ -113,12 +113,12 @@ impl Index {
         Self { end, stream_class, ..Self::only(IndexStatus::Inactive) }
     }
 
-    /// Whether metadata has to be fetched before the packet is decoded.
+    /// True if metadata has to be fetched before the packet is decoded.
     pub const fn has_new_metadata(&self) -> bool {
         self.flags & NEW_METADATA != 0
     }
 
-    /// Whether streams have to be fetched before the packet is decoded.
+    /// True if streams have to be fetched before the packet is decoded.
     pub const fn has_new_stream(&self) -> bool {
         self.flags & NEW_STREAM != 0
     }
@@ -179,7 +179,7 @@ impl<'a> PacketBytes<'a> {
             return Ok(Decoded::Needs(HEAD));
         };
         let status = PacketStatus::of(status)?;
-        // No bytes follow another status, whatever the length.
+        // Another status has no bytes, whatever the length field contains.
         let length = if status == PacketStatus::Ok { length } else { 0 };
         Ok(content(bytes, length.into(), requested.into(), "bytes of a packet")?.map(|bytes| Self {
             status,
@@ -216,7 +216,7 @@ impl<'a> MetadataBytes<'a> {
     }
 }
 
-/// The `length` bytes behind the head.
+/// The `length` bytes after the header.
 fn content<'a>(bytes: &'a [u8], length: u64, most: u64, what: &'static str) -> Result<Decoded<&'a [u8]>, Malformed> {
     if length > most {
         return Err(Malformed::TooMany { what, count: length, most });

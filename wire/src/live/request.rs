@@ -1,4 +1,4 @@
-//! What a viewer sends.
+//! The requests of a viewer.
 
 use super::MAJOR;
 use crate::fields::{Reader, Short, Writer};
@@ -6,7 +6,7 @@ use crate::{Decoded, Malformed};
 
 /// The size of the header: size of the payload (u64), command (u32), version (u32, 0).
 const HEADER: usize = 16;
-/// The longest payload that is accepted, in bytes. What is beyond the structure of the command is ignored.
+/// Maximum size of a payload, in bytes. Bytes after the structure of the command are ignored.
 const LONGEST_PAYLOAD: u64 = 4096;
 /// The size of CONNECT, in both directions.
 const CONNECT_SIZE: usize = 20;
@@ -20,20 +20,20 @@ const GET_METADATA: u32 = 6;
 const GET_NEW_STREAMS: u32 = 7;
 const CREATE_SESSION: u32 = 8;
 const DETACH_SESSION: u32 = 9;
-// Not of the stock protocol; sent to a collector of ours alone, which CONNECT has told.
+// An extension of LTTng's protocol; sent only to this project's collector, which identifies itself in CONNECT.
 const CHALLENGE: u32 = 0x5450_0001;
 const PROVE: u32 = 0x5450_0002;
 const CLOCK: u32 = 0x5450_0003;
 
-/// The session of the viewer that a collector of ours tells in CONNECT. Stock viewers do not look at it.
+/// The viewer session id with which this project's collector identifies itself in CONNECT. LTTng's viewers ignore it.
 const COLLECTOR: u64 = 0x5450_4C49_5645_0001;
-/// The same if it asks for a shared key.
+/// The same for a collector that requires a shared key.
 const KEYED: u64 = 0x5450_4B45_5900_0001;
 
 /// The first message, in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connect {
-    /// The session of the viewer. A viewer sends `u64::MAX`, a relay its choice.
+    /// The viewer session id. A viewer sends `u64::MAX`, a relay chooses one.
     pub viewer_session: u64,
     /// The major version of the protocol.
     pub major: u32,
@@ -43,12 +43,12 @@ pub struct Connect {
     pub kind: u32,
 }
 
-/// Where a viewer begins to read.
+/// The position where a viewer begins to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seek {
     /// At the first packet that the relay has.
     Beginning,
-    /// At the first packet that is completed after the request. A relay may deliver older ones as well.
+    /// At the first packet that is completed after the request. A relay may also deliver older ones.
     Last,
 }
 
@@ -68,7 +68,7 @@ pub enum Request {
         session: u64,
         /// Unused, 0.
         offset: u64,
-        /// Where to begin.
+        /// The position to begin at.
         seek: Seek,
     },
     /// The index of the next packet.
@@ -82,29 +82,29 @@ pub enum Request {
         stream: u64,
         /// The first byte, relative to the same origin as [`Index::offset`](super::Index::offset).
         offset: u64,
-        /// How many bytes at most.
+        /// Maximum number of bytes.
         length: u32,
     },
-    /// The metadata that was not delivered yet.
+    /// The metadata not delivered yet.
     Metadata {
         /// The metadata stream.
         stream: u64,
     },
-    /// The streams that were not announced yet.
+    /// The streams not announced yet.
     NewStreams {
         /// The session.
         session: u64,
     },
-    /// Asks for a random number.
+    /// Requests a random number.
     Challenge,
-    /// Proves to have the shared key.
+    /// Authenticates the viewer with the shared key.
     Prove {
         /// The random number of the viewer.
         nonce: [u8; 32],
-        /// Its code: [`Side::Viewer`](crate::stream::Side::Viewer).
+        /// The viewer's code: [`Side::Viewer`](crate::stream::Side::Viewer).
         code: [u8; 32],
     },
-    /// How the clock of the trace that has the stream is aligned with the clock of the collector.
+    /// Requests the alignment between the clock of the stream's trace and the collector's clock.
     Clock {
         /// A data stream that was announced.
         stream: u64,
@@ -117,32 +117,32 @@ pub enum Request {
 }
 
 impl Connect {
-    /// What this implementation sends as a viewer.
+    /// The message that this implementation sends as a viewer.
     pub const fn viewer() -> Self {
         Self { viewer_session: u64::MAX, major: MAJOR, minor: super::MINOR, kind: 1 }
     }
 
-    /// What this implementation answers as a relay.
+    /// The reply that this implementation sends as a relay.
     pub const fn relay(viewer_session: u64) -> Self {
         Self { viewer_session, major: MAJOR, minor: super::MINOR, kind: 0 }
     }
 
-    /// What a collector of ours answers.
+    /// The reply of this project's collector.
     pub const fn collector() -> Self {
         Self::relay(COLLECTOR)
     }
 
-    /// Whether the relay is a collector of ours, which knows [`Request::Clock`].
+    /// True if the relay is this project's collector, which supports [`Request::Clock`].
     pub const fn is_collector(&self) -> bool {
         matches!(self.viewer_session, COLLECTOR | KEYED)
     }
 
-    /// What a collector answers that asks for a shared key.
+    /// The reply of a collector that requires a shared key.
     pub const fn keyed() -> Self {
         Self::relay(KEYED)
     }
 
-    /// Whether the relay asks for a shared key.
+    /// True if the relay requires a shared key.
     pub const fn asks_for_key(&self) -> bool {
         self.viewer_session == KEYED
     }
@@ -215,12 +215,12 @@ impl Request {
         out[begin + 8..begin + 12].copy_from_slice(&command.to_be_bytes());
     }
 
-    /// Decodes the request at the start of `bytes`. Its version is ignored, as stock relays do.
+    /// Decodes the request at the start of `bytes`. Its version is ignored, as in `lttng-relayd`.
     ///
     /// # Errors
     ///
-    /// [`Malformed`] if the command or a number in it is unknown, or the payload is shorter than its structure, or longer than 4096 bytes. A
-    /// relay closes the connection then.
+    /// [`Malformed`] if the command or a number in it is unknown, or if the payload is shorter than its structure, or longer than 4096 bytes. A
+    /// relay must then close the connection.
     pub fn decode(bytes: &[u8]) -> Result<Decoded<Self>, Malformed> {
         let mut header = Reader::new(bytes);
         let (Ok(payload), Ok(kind), Ok(_version)) = (header.u64(), header.u32(), header.u32()) else {

@@ -1,18 +1,18 @@
-//! Replies that are lists: of sessions, and of streams.
+//! Replies with lists of sessions and of streams.
 
 use super::Status;
 use crate::fields::{Reader, Short, Writer};
 use crate::{Decoded, Malformed};
 
-/// The most sessions that a list may have.
+/// Maximum number of sessions in a list.
 const MOST_SESSIONS: u32 = 65_536;
-/// The most streams that one reply may announce.
+/// Maximum number of streams in a reply.
 const MOST_STREAMS: u32 = 16_384;
 /// The size of a session in a list.
 const SESSION_SIZE: usize = 339;
 /// The size of the announcement of a stream.
 const STREAM_SIZE: usize = 4371;
-/// Sizes of fields, in bytes, the NUL at their end included.
+/// Sizes of fields in bytes, including the terminating NUL.
 const HOSTNAME: usize = 64;
 const NAME: usize = 255;
 const PATH: usize = 4096;
@@ -20,13 +20,13 @@ const PATH: usize = 4096;
 /// A session of a relay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRecord {
-    /// Its id, with which it is attached.
+    /// Its id, used to attach it.
     pub id: u64,
     /// The period of its live timer, in microseconds; 0 if it is not live.
     pub live_timer_us: u32,
-    /// How many viewers are attached.
+    /// Number of attached viewers.
     pub clients: u32,
-    /// How many streams it has; stock relays count the metadata.
+    /// Number of streams; LTTng's relays include the metadata.
     pub streams: u32,
     /// The traced host. At most 63 bytes are sent.
     pub hostname: String,
@@ -43,20 +43,20 @@ pub struct Sessions(pub Vec<SessionRecord>);
 pub struct StreamRecord {
     /// Its id, unique in the relay.
     pub id: u64,
-    /// The trace that it belongs to: the same number for all streams, and the metadata, of one trace.
+    /// The number of its trace: the same for all streams, and the metadata, of one trace.
     pub trace: u64,
-    /// Whether it carries the metadata of the trace.
+    /// True if it contains the metadata of the trace.
     pub is_metadata: bool,
-    /// Where the relay stores it; informative. At most 4095 bytes are sent.
+    /// The path where the relay stores it; informative. At most 4095 bytes are sent.
     pub path: String,
     /// The name of the channel; informative. At most 254 bytes are sent.
     pub channel: String,
 }
 
-/// Announced streams. Only a status of success is followed by any.
+/// Announced streams. Only a successful status is followed by any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Streams<S> {
-    /// How the request ended.
+    /// The result of the request.
     pub status: S,
     /// The streams.
     pub streams: Vec<StreamRecord>,

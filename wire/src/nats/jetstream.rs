@@ -12,29 +12,29 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the broker may take for an acknowledgement: a cluster that elects a leader takes some seconds.
+/// Timeout for an acknowledgement: a cluster that elects a leader takes several seconds.
 const ACK_TIME: Duration = Duration::from_secs(10);
-/// How long it may take to accept a connection.
+/// Timeout for connecting.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
-/// How long the broker remembers the ids of messages.
+/// How long the broker remembers message ids.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
-/// How long it keeps messages that no collector has stored.
+/// How long the broker keeps messages that no collector has stored.
 const MAX_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Waits until a message is stored; the error says why it is not.
+/// Completes when a message is stored; the error is the reason if it is not.
 pub type Acknowledgement = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
 /// A connection to a broker that has the stream of traces. It belongs to the `tokio` runtime in which it was opened.
 ///
-/// The client of `async-nats` would connect again by itself and publish what it has not sent, in an order of its own. So a connection that is
-/// lost is of no further use, and whoever publishes opens another one.
+/// The client of `async-nats` would reconnect by itself and publish unsent messages in its own order. A lost connection is therefore
+/// not reused; the publisher opens a new one.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct JetStream {
     context: jetstream::Context,
     /// The name of the server.
     pub server: String,
-    /// The largest message that it takes, in bytes.
+    /// Maximum size of a message, in bytes.
     pub max_payload: usize,
 }
 
@@ -45,11 +45,11 @@ impl fmt::Debug for JetStream {
 }
 
 impl JetStream {
-    /// Connects under this name, and finds or creates the stream. `lost` is called when the connection is lost, perhaps more than once.
+    /// Connects with this client name, and finds or creates the stream. `lost` is called when the connection is lost, possibly more than once.
     ///
     /// # Errors
     ///
-    /// A text for the user: the broker cannot be reached, has no `JetStream`, or has a stream that would drop what it has accepted.
+    /// A message for the user: the broker cannot be reached, has no `JetStream`, or has a stream that would drop accepted messages.
     pub async fn open(broker: &Broker, name: &str, lost: impl Fn() + Send + Sync + 'static) -> Result<Self, String> {
         let lost = Arc::new(lost);
         let options = ConnectOptions::new().name(name).connection_timeout(CONNECT_TIME);
@@ -86,15 +86,15 @@ impl JetStream {
         Ok(Self { context, server, max_payload: info.max_payload })
     }
 
-    /// Publishes a message, behind those before it; what is returned waits until it is stored.
+    /// Publishes a message after all previous ones; the returned future waits until it is stored.
     ///
-    /// The leader of a replicated stream notes the id of a message before the replicas agree on it, and keeps the note if they never do. What is
-    /// published again under that id is then acknowledged as a duplicate of a message without a sequence (version 2.9 of the server), though
-    /// nothing is stored. It is published under another id; if both are stored after all, the collector recognises the packet.
+    /// The leader of a replicated stream notes the id of a message before the replicas agree on it, and keeps the note even if they never do.
+    /// Publishing again under that id is then acknowledged as a duplicate of a message without a sequence (server version 2.9), although
+    /// nothing is stored. In that case it is published under another id; if both are stored after all, the collector recognises the packet.
     ///
     /// # Errors
     ///
-    /// A text for the user: the connection does not take it. That it is not stored is told by the returned future.
+    /// A message for the user: the connection does not accept it. The returned future reports if it is not stored.
     pub async fn publish(&self, message: Publish) -> Result<Acknowledgement, String> {
         let Publish { subject, id, payload } = message;
         let again = format!("{id}.again");
@@ -117,7 +117,7 @@ impl JetStream {
     }
 }
 
-/// An error with its causes, without what a terminal would interpret.
+/// An error with its causes, with terminal control characters removed.
 pub fn error_text(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -131,7 +131,7 @@ pub fn error_text(error: &dyn Error) -> String {
     text.chars().filter(|c| !c.is_control()).take(500).collect()
 }
 
-/// Checks that a stream that another one has created keeps what it has acknowledged.
+/// Checks that a stream created by another program keeps acknowledged messages.
 fn check(config: &stream::Config, version: &str) -> Result<(), String> {
     let name: String = config.name.chars().filter(|c| !c.is_control()).collect();
     let is_bounded = config.max_bytes > 0 || config.max_messages > 0 || config.max_messages_per_subject > 0;
@@ -149,12 +149,12 @@ fn check(config: &stream::Config, version: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether the broker has the id of a message, and not the message.
+/// True if the broker has the id of a message but not the message.
 const fn is_only_noted(stored: &PublishAck) -> bool {
     stored.duplicate && stored.sequence == 0
 }
 
-/// What a refusal means, and what to do about it.
+/// The meaning of a refusal, with advice.
 fn refused(error: &jetstream::context::PublishError) -> String {
     let text = error_text(error);
     match error.kind() {

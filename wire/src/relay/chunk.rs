@@ -1,4 +1,4 @@
-//! Commands about trace chunks: the parts into which a rotation divides a trace.
+//! Commands about trace chunks, which are the parts of a rotated trace.
 
 use crate::Malformed;
 use crate::fields::{Reader, Short, Writer};
@@ -10,7 +10,7 @@ pub struct CreateChunk {
     pub id: u64,
     /// Seconds since the epoch.
     pub creation_time: u64,
-    /// The name of its directory; `None`: the first chunk is in the directory of the session, others are named after their times.
+    /// The name of its directory. If `None`, the first chunk is in the directory of the session, and the others are named after their times.
     pub name: Option<String>,
 }
 
@@ -30,12 +30,12 @@ impl CreateChunk {
     }
 }
 
-/// What happens to a chunk that is closed.
+/// The fate of a closed chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChunkEnd {
     /// It is moved to the archived chunks.
     Archive,
-    /// It stays where it is.
+    /// It is left in place.
     Keep,
     /// It is deleted.
     Delete,
@@ -48,7 +48,7 @@ pub struct CloseChunk {
     pub id: u64,
     /// Seconds since the epoch.
     pub close_time: u64,
-    /// What happens to it; `None` at the end of a session.
+    /// Its fate; `None` at the end of a session.
     pub end: Option<ChunkEnd>,
 }
 
@@ -75,7 +75,7 @@ impl CloseChunk {
     }
 }
 
-/// `ROTATE_STREAMS`: packets of these streams from the given ones on belong to the new chunk.
+/// `ROTATE_STREAMS`: packets of these streams, starting with the given ones, belong to the new chunk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RotateStreams {
     /// The new chunk; `None` at the end of a session.
@@ -85,7 +85,7 @@ pub struct RotateStreams {
 }
 
 impl RotateStreams {
-    /// The stock sender has 3 or 7 bytes of padding before the chunk, which it does not initialise, or none: the size of the payload says which.
+    /// LTTng's sender has 3 or 7 bytes of uninitialised padding before the chunk, or none, depending on the size of the payload.
     pub(super) fn read(fields: &mut Reader<'_>) -> Result<Self, Short> {
         let (count, has_chunk) = (fields.u32()? as usize, fields.u8()? != 0);
         let size = count.checked_mul(16).and_then(|size| size.checked_add(8)).ok_or(Short)?;

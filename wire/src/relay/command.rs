@@ -12,11 +12,11 @@ use crate::{Decoded, Malformed};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Command<'a> {
-    /// 1. The answer has the handle of the stream.
+    /// 1. The answer contains the handle of the stream.
     AddStream(AddStream),
     /// 2
     CreateSession(CreateSession),
-    /// 3: does nothing. The stock sender does not send it any more.
+    /// 3: does nothing. LTTng's current senders do not send it.
     StartData,
     /// 5: the first command.
     Version(Version),
@@ -36,14 +36,14 @@ pub enum Command<'a> {
         /// The number of its last packet; 2^64 - 1 for metadata.
         last: u64,
     },
-    /// 8: whether packets up to this one are not stored yet.
+    /// 8: asks if packets up to this one are not stored yet.
     DataPending {
         /// The handle of the stream.
         handle: u64,
         /// The number of the packet.
         last: u64,
     },
-    /// 9: everything before this command was handled.
+    /// 9: asks for an answer once everything before this command was handled.
     QuiescentControl {
         /// The handle of the metadata stream.
         handle: u64,
@@ -53,16 +53,16 @@ pub enum Command<'a> {
         /// The relay's number of the session.
         session: u64,
     },
-    /// 11: ends it; the answer says whether a stream that was not asked for is unfinished.
+    /// 11: ends it; the answer says if a stream that was not asked about is unfinished.
     EndDataPending {
         /// The relay's number of the session.
         session: u64,
     },
     /// 13
     SendIndex(Index),
-    /// 16: viewers may be told of the streams that were added.
+    /// 16: the added streams may be announced to viewers.
     StreamsSent,
-    /// 17: all metadata follows once more.
+    /// 17: all metadata is sent again.
     ResetMetadata {
         /// The handle of the metadata stream.
         handle: u64,
@@ -116,7 +116,7 @@ impl<'a> Command<'a> {
     ///
     /// # Errors
     ///
-    /// [`Malformed`] if the payload is larger, too short for its command, or of a command that this protocol does not have.
+    /// [`Malformed`] if the payload is too large, too short for its command, or of a command unknown to this protocol.
     pub fn decode(bytes: &'a [u8], minor: u32, most: u64) -> Result<Decoded<Self>, Malformed> {
         let Some((header, rest)) = bytes.split_first_chunk() else {
             return Ok(Decoded::Needs(ControlHeader::SIZE));
@@ -137,13 +137,13 @@ impl<'a> Command<'a> {
     ///
     /// # Errors
     ///
-    /// [`Malformed`] if the payload is too short for the command, or this protocol does not have the command.
+    /// [`Malformed`] if the payload is too short for the command, or the command is unknown to this protocol.
     pub fn from_payload(number: u32, bytes: &'a [u8], minor: u32) -> Result<Self, Malformed> {
         let command = Self::read(number, &mut Reader::new(bytes), minor);
         command.unwrap_or(Err(Malformed::Short { kind: number, size: bytes.len() as u64 }))
     }
 
-    /// A payload that ends too early is told apart, because only the caller knows its length.
+    /// A payload that ends too early is a separate case, because only the caller knows its length.
     fn read(number: u32, fields: &mut Reader<'a>, minor: u32) -> Result<Result<Self, Malformed>, Short> {
         Ok(Ok(match number {
             1 => Self::AddStream(AddStream::read(fields, minor)?),

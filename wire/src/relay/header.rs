@@ -2,12 +2,12 @@
 
 use crate::fields::{Reader, Short};
 
-/// In front of the payload of a command.
+/// The header before the payload of a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ControlHeader {
-    /// For routing, which was never built. 0; ignored.
+    /// For routing, which was never implemented. 0; ignored.
     pub circuit_id: u64,
-    /// Bytes of payload. Any number may arrive: compare it with a limit before making room.
+    /// Size of the payload in bytes. Not validated: compare it with a limit before allocating.
     pub size: u64,
     /// The number of the command.
     pub command: u32,
@@ -21,7 +21,7 @@ impl ControlHeader {
 
     /// Decodes a header.
     pub fn decode(bytes: &[u8; Self::SIZE]) -> Self {
-        // All fields are there.
+        // All fields are present.
         Self::read(&mut Reader::new(bytes)).unwrap_or_default()
     }
 
@@ -41,18 +41,18 @@ impl ControlHeader {
     }
 }
 
-/// In front of each packet on a data connection.
+/// The header before each packet on a data connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DataHeader {
-    /// For routing, which was never built. 0; ignored.
+    /// For routing, which was never implemented. 0; ignored.
     pub circuit_id: u64,
     /// The handle of the stream, from the answer to `ADD_STREAM`.
     pub handle: u64,
-    /// The number of the packet in its stream; pairs it with its index. The stock sender counts from 0.
+    /// The number of the packet in its stream, which pairs it with its index. LTTng's sender counts from 0.
     pub sequence: u64,
-    /// Bytes of the packet that follow.
+    /// Number of packet bytes that follow.
     pub size: u32,
-    /// Zero bytes that the receiver appends to them. Both together are the packet's size.
+    /// Number of zero bytes that the receiver appends. The sum of both is the packet's size.
     pub padding: u32,
 }
 
@@ -62,7 +62,7 @@ impl DataHeader {
 
     /// Decodes a header.
     pub fn decode(bytes: &[u8; Self::SIZE]) -> Self {
-        // All fields are there.
+        // All fields are present.
         Self::read(&mut Reader::new(bytes)).unwrap_or_default()
     }
 

@@ -16,11 +16,11 @@ pub struct Index {
     pub packet_size: u64,
     /// The size of the contents, in **bits**.
     pub content_size: u64,
-    /// The time at its start, in cycles of the trace's clock.
+    /// The time at its begin, in cycles of the trace's clock.
     pub begin: u64,
     /// The time at its end, in cycles.
     pub end: u64,
-    /// Events that the tracer has discarded, a running total.
+    /// Number of events discarded by the tracer, as a running total.
     pub discarded: u64,
     /// The stream class in the metadata (`stream_id`); not the handle.
     pub stream_class: u64,
@@ -31,7 +31,7 @@ pub struct Index {
 }
 
 impl Index {
-    /// That of a packet with this header, in the stream with this handle.
+    /// The index of a packet with this header, in the stream with this handle.
     pub fn of(handle: u64, header: &PacketHeader) -> Self {
         Self {
             handle,
@@ -47,7 +47,7 @@ impl Index {
         }
     }
 
-    /// Whether this is a beacon rather than the index of a packet.
+    /// True for a beacon, which is not the index of a packet.
     pub const fn is_beacon(&self) -> bool {
         self.packet_size == 0
     }
@@ -61,7 +61,7 @@ impl Index {
         self.describe(to.u64(self.handle).u64(self.sequence), minor >= MINOR_WITH_LONG_INDEX);
     }
 
-    /// The fields behind handle and sequence, or behind the offset in a file.
+    /// The fields after handle and sequence, or after the offset in a file.
     fn described(fields: &mut Reader<'_>, is_long: bool) -> Result<Self, Short> {
         Ok(Self {
             handle: 0,
@@ -89,17 +89,17 @@ impl Index {
 /// The format of index files (`index/CHANNEL.idx`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexFile {
-    /// Whether entries have the instance of the stream and the number of the packet, as files of version 1.1 do. Those of 1.0 do not.
+    /// True if entries contain the instance of the stream and the number of the packet, as in files of version 1.1. Those of 1.0 do not.
     pub is_long: bool,
 }
 
 impl IndexFile {
     /// The size of the header in bytes.
     pub const HEADER: usize = 16;
-    /// At the beginning of each file.
+    /// The magic number at the beginning of each file.
     pub const MAGIC: u32 = 0xC1F1_DCC1;
 
-    /// The format for senders of this minor number.
+    /// The format for senders of this minor version.
     pub const fn of_minor(minor: u32) -> Self {
         Self { is_long: minor >= MINOR_WITH_LONG_INDEX }
     }
@@ -119,7 +119,7 @@ impl IndexFile {
         out
     }
 
-    /// The format of a file with this header; `None` if it is not that of an index file.
+    /// The format of a file with this header; `None` if it is not an index file.
     pub fn of_header(header: &[u8; Self::HEADER]) -> Option<Self> {
         [true, false].into_iter().map(|is_long| Self { is_long }).find(|format| format.header() == *header)
     }

@@ -1,4 +1,4 @@
-//! What a relay answers. Answers have no header: the sender knows them by the order of its commands.
+//! The answers of a relay. Answers have no header: the sender matches them to its commands by order.
 
 use super::ReturnCode;
 use super::command::Command;
@@ -6,7 +6,7 @@ use super::session::Version;
 use crate::fields::{Reader, Writer};
 use crate::{Decoded, Malformed};
 
-/// The longest path in an answer, in bytes; a limit of this implementation.
+/// Maximum length of a path in an answer, in bytes; a limit of this implementation.
 const LONGEST_PATH: u32 = 4096;
 
 /// The answer to `DATA_PENDING` and `END_DATA_PENDING`.
@@ -14,7 +14,7 @@ const LONGEST_PATH: u32 = 4096;
 pub enum Pending {
     /// Everything is stored.
     No,
-    /// Something is not.
+    /// Something is not stored yet.
     Yes,
     /// The relay cannot say.
     Error,
@@ -24,7 +24,7 @@ pub enum Pending {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reply {
-    /// To VERSION: the version of the relay, not the one that both speak.
+    /// To VERSION: the version of the relay, not the negotiated one.
     Version(Version),
     /// To `CREATE_SESSION`.
     Session {
@@ -32,7 +32,7 @@ pub enum Reply {
         id: u64,
         /// The result.
         code: ReturnCode,
-        /// The directory of the session below that of the relay. From minor 11 on.
+        /// The directory of the session below the relay's directory. From minor version 11 on.
         path: String,
     },
     /// To `ADD_STREAM`.
@@ -57,14 +57,14 @@ pub enum Reply {
     ChunkExists {
         /// The result.
         code: ReturnCode,
-        /// Whether it exists.
+        /// True if it exists.
         exists: bool,
     },
     /// To `GET_CONFIGURATION`.
     Configuration {
         /// The result.
         code: ReturnCode,
-        /// Bit 0: traces may be cleared. `lttng-relayd` sets no other.
+        /// Bit 0: traces may be cleared. `lttng-relayd` sets no other bit.
         flags: u64,
     },
 }
@@ -144,7 +144,7 @@ impl Reply {
     }
 }
 
-/// A failure has no path, and no length of one but 0.
+/// A failure has no path, and the length 0.
 fn put_path(path: &str, code: ReturnCode, to: Writer<'_>) {
     if code == ReturnCode::Ok {
         to.u32(path.len() as u32 + 1).terminated(path);
@@ -153,7 +153,7 @@ fn put_path(path: &str, code: ReturnCode, to: Writer<'_>) {
     }
 }
 
-/// The answer whose head ends with the length of a path, behind which that follows.
+/// An answer whose fixed part ends with the length of a path, which follows.
 fn with_path(bytes: &[u8], head: Decoded<(u32, impl FnOnce(String) -> Reply)>) -> Result<Decoded<Reply>, Malformed> {
     let ((length, reply), size) = match head {
         Decoded::Whole(head, size) => (head, size),

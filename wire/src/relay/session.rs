@@ -3,12 +3,12 @@
 use super::MINOR_WITH_CHUNKS;
 use crate::fields::{Reader, Short, Writer};
 
-/// The version of the protocol: in both directions, each side's own.
+/// The protocol version of one side, sent in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version {
     /// 2.
     pub major: u32,
-    /// The lesser of both sides' selects the layouts.
+    /// The lower one of both sides selects the layouts.
     pub minor: u32,
 }
 
@@ -31,21 +31,21 @@ pub struct CreateSession {
     pub name: String,
     /// The name of the sender's host.
     pub host: String,
-    /// The output directory below that of the host; empty: one is made from the name and the time. From minor 11 on.
+    /// The output directory below the host's directory; if empty, one is made from the name and the time. From minor version 11 on.
     pub base_path: String,
-    /// The period of live reading in microseconds; 0: the session cannot be viewed while it is recorded.
+    /// The period of live reading in microseconds; 0 if the session cannot be viewed while it is recorded.
     pub live_timer: u32,
     /// The session has only snapshots.
     pub snapshot: bool,
-    /// The name contains the time of creation already. From minor 11 on.
+    /// True if the name already contains the time of creation. From minor version 11 on.
     pub name_has_time: bool,
-    /// Identifies the sending process; not zero. From minor 11 on.
+    /// Identifies the sending process; not zero. From minor version 11 on.
     pub sender: [u8; 16],
     /// The sender's number for the session. From minor 11 on.
     pub id: u64,
     /// Seconds since the epoch. From minor 11 on.
     pub creation_time: u64,
-    /// The current chunk, if another connection of the same session has created it. From minor 11 on.
+    /// The current chunk, if another connection of the same session has created it. From minor version 11 on.
     pub current_chunk: Option<u64>,
 }
 

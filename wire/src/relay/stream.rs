@@ -8,12 +8,12 @@ use crate::fields::{Reader, Short, Writer};
 pub struct AddStream {
     /// The name of its file; [`METADATA_CHANNEL`](super::METADATA_CHANNEL) for the metadata.
     pub channel: String,
-    /// Its directory below that of the session. All streams of a trace have the same. Before minor 11 it begins with the directory of the
+    /// Its directory below the session's directory. All streams of a trace have the same. Before minor version 11 it begins with the directory of the
     /// session.
     pub path: String,
     /// The largest size of a file in bytes; 0: no limit.
     pub file_size: u64,
-    /// How many files are kept if there is a largest size; 0: all.
+    /// Number of files kept if there is a maximum size; 0: all.
     pub file_count: u64,
     /// The chunk to which the stream belongs; ignored in favour of the current one. From minor 11 on.
     pub chunk: u64,

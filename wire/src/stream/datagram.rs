@@ -1,10 +1,10 @@
-//! What precedes packets on a data connection over TCP, and in datagrams.
+//! The headers of packets on a data connection over TCP, and in datagrams.
 
 use super::packet::WIRE_HEAD;
 use super::{LARGEST_PACKET, Malformed};
 use crate::fields::{Reader, Writer};
 
-/// The first 32 bytes of a data connection of a sender: the token of its session. A stock sender begins with a zero.
+/// The first 32 bytes of a sender's data connection: the token of its session. LTTng's sender begins with a zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attach {
     /// The token.
@@ -12,11 +12,11 @@ pub struct Attach {
 }
 
 impl Attach {
-    /// Its size in bytes, which is that of a stock data header.
+    /// Its size in bytes, which equals that of an LTTng data header.
     pub const SIZE: usize = 32;
     const MAGIC: [u8; 8] = *b"TPSTREAM";
 
-    /// Decodes the beginning of a data connection; `None` if it is that of a stock sender.
+    /// Decodes the beginning of a data connection; `None` if it is LTTng's.
     pub fn decode(bytes: &[u8; Self::SIZE]) -> Option<Self> {
         let token = bytes[8..].first_chunk()?;
         bytes.starts_with(&Self::MAGIC).then_some(Self { token: *token })
@@ -31,10 +31,10 @@ impl Attach {
     }
 }
 
-/// What precedes a packet on a data connection.
+/// The header of a packet on a data connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordHeader {
-    /// The bytes of the packet on the wire.
+    /// The size of the packet in wire form, in bytes.
     pub size: u32,
 }
 
@@ -66,7 +66,7 @@ impl RecordHeader {
 /// The header of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatagramHeader {
-    /// Whether it is a probe; then it has nothing but a token.
+    /// True for a probe, which contains only a token.
     pub probe: bool,
     /// The token of its session.
     pub token: [u8; 16],
@@ -74,13 +74,13 @@ pub struct DatagramHeader {
     pub handle: u64,
     /// The packet's number in the stream.
     pub seq: u64,
-    /// Where the fragment begins in the packet on the wire.
+    /// The offset of the fragment in the wire form of the packet.
     pub offset: u32,
-    /// The size of the packet on the wire.
+    /// The size of the packet in wire form.
     pub total: u32,
-    /// The size of every fragment of the packet but the last.
+    /// The size of every fragment of the packet except the last one.
     pub unit: u32,
-    /// Whether the fragment was sent before.
+    /// True if the fragment was sent before.
     pub again: bool,
 }
 
@@ -118,7 +118,7 @@ impl DatagramHeader {
         bytes
     }
 
-    /// The length of the fragment at its offset, if the fields agree with each other.
+    /// The length of the fragment at its offset, if the fields are consistent.
     fn length(&self) -> Option<usize> {
         let is_packet = self.total as usize >= WIRE_HEAD && self.total <= LARGEST_PACKET && self.offset < self.total;
         let fits = is_packet && self.unit > 0 && self.offset.is_multiple_of(self.unit);
@@ -131,7 +131,7 @@ impl<'a> Datagram<'a> {
     ///
     /// # Errors
     ///
-    /// [`Malformed`] if it is not one of this protocol.
+    /// [`Malformed`] if it is not a datagram of this protocol.
     pub fn decode(datagram: &'a [u8]) -> Result<Self, Malformed> {
         let (bytes, rest) = datagram.split_first_chunk::<{ DatagramHeader::SIZE }>().ok_or(Malformed::Short)?;
         let mut fields = Reader::new(bytes);

@@ -20,7 +20,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A u32 with the number of entries, and the entries of `size` bytes each.
+    /// Reads the number of entries, a u32, and the entries of `size` bytes each.
     pub(super) fn entries<T>(
         &mut self,
         most: usize,
@@ -37,7 +37,7 @@ impl<'a> Reader<'a> {
 }
 
 impl Writer<'_> {
-    /// A text; what exceeds 65535 bytes is cut off between two characters.
+    /// Appends a text; bytes beyond 65535 are cut off at a character boundary.
     pub(super) fn text(self, text: &str) -> Self {
         let text = cut(text, usize::from(u16::MAX));
         self.u16(text.len() as u16).bytes(text.as_bytes())

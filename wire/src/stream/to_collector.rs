@@ -17,26 +17,26 @@ pub enum ToCollector<'a> {
     Metadata(Piece<'a>),
     /// A synchronisation point.
     Sync(Sync),
-    /// Packets that were asked for, and that the sender does not have.
+    /// Requested packets that the sender no longer has.
     Gone(SeqRange),
-    /// Asks for the collector's time.
+    /// Requests the collector's time.
     ClockProbe(ClockProbe),
     /// The end of streams.
     Close(Close),
-    /// A piece of the account, of a text of this length.
+    /// A piece of the account, and the total length of the account.
     Account(Piece<'a>, u64),
-    /// The sender ends at once.
+    /// The sender ends immediately.
     GiveUp,
 }
 
 /// Opens or resumes a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello<'a> {
-    /// The version that is spoken.
+    /// The protocol version.
     pub version: u32,
-    /// Whether data come over UDP.
+    /// True if data is sent over UDP.
     pub udp: bool,
-    /// Identifies the session when the sender connects again.
+    /// Identifies the session when the sender reconnects.
     pub key: [u8; 16],
     /// The uuid of the trace.
     pub trace: [u8; 16],
@@ -44,11 +44,11 @@ pub struct Hello<'a> {
     pub clock: [u8; 16],
     /// The sender's random number, for the authentication codes.
     pub nonce: [u8; 32],
-    /// The pause between two SYNC, in ms.
+    /// The interval between two SYNC, in ms.
     pub sync_interval: u32,
     /// The largest datagram, in bytes.
     pub mtu: u32,
-    /// The bytes that are kept for retransmission.
+    /// The size of the retransmission buffer, in bytes.
     pub resend_buffer: u64,
     /// The host.
     pub host: &'a str,
@@ -61,7 +61,7 @@ pub struct Hello<'a> {
 /// A stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Announce<'a> {
-    /// The number that the answer repeats.
+    /// The number of the request, which the answer repeats.
     pub request: u32,
     /// The stream class.
     pub class: u32,
@@ -76,7 +76,7 @@ pub struct Announce<'a> {
 /// A piece of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece<'a> {
-    /// Where it begins.
+    /// Its offset.
     pub offset: u64,
     /// The bytes.
     pub bytes: &'a [u8],
@@ -89,15 +89,15 @@ pub struct Sync {
     pub number: u64,
     /// The time of the session, in ns of the trace's clock.
     pub time: u64,
-    /// What to add to a time of the trace for a time of the collector, in ns.
+    /// Added to a time of the trace to get a time of the collector, in ns.
     pub offset: i64,
-    /// The error bound of that, in ns.
+    /// The error bound of the offset, in ns.
     pub bound: u64,
     /// The streams.
     pub entries: Vec<SyncEntry>,
 }
 
-/// A stream at a synchronisation point: every packet behind `last` begins at or after `time`.
+/// A stream at a synchronisation point: every packet after `last` begins at or after `time`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SyncEntry {
     /// The stream.
@@ -113,13 +113,13 @@ pub struct SyncEntry {
 pub struct SeqRange {
     /// The stream.
     pub handle: u64,
-    /// `seq` of the first.
+    /// `seq` of the first packet.
     pub first: u64,
-    /// `seq` of the last; not below the first.
+    /// `seq` of the last packet; not below `first`.
     pub last: u64,
 }
 
-/// Asks for the collector's time.
+/// Requests the collector's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockProbe {
     /// Its number.
@@ -131,22 +131,22 @@ pub struct ClockProbe {
 /// The end of streams.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Close {
-    /// Whether the session ends.
+    /// True if the session ends.
     pub whole: bool,
     /// The streams.
     pub entries: Vec<ClosedStream>,
 }
 
-/// A stream that has ended, with the sums of the sender.
+/// A stream that has ended, with the totals of the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClosedStream {
     /// The stream.
     pub handle: u64,
     /// `seq` of the last packet.
     pub last: u64,
-    /// Packets sent, without repetitions.
+    /// Number of packets sent, without repetitions.
     pub packets: u64,
-    /// Records up to the end of the last packet.
+    /// Number of records up to the end of the last packet.
     pub events_after: u64,
 }
 
@@ -183,7 +183,7 @@ impl<'a> ToCollector<'a> {
         })
     }
 
-    /// Appends the frame. Texts and lists are within their limits, or the other side refuses it.
+    /// Appends the frame. Texts and lists must be within their limits, otherwise the other side refuses it.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::Hello(hello) => frame(out, 1, |to| hello.write(to)),

@@ -8,29 +8,29 @@ use crate::fields::{Reader, Writer};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToSender<'a> {
-    /// The collector's random number, if it asks for a shared key.
+    /// The collector's random number, if it requires a shared key.
     Challenge([u8; 32]),
     /// The session is open.
     Welcome(Welcome<'a>),
     /// A stream's file exists.
     Announced(Announced),
-    /// What is stored.
+    /// The stored packets.
     Ack(Ack),
-    /// Asks for packets.
+    /// Requests packets.
     Nack(Nack),
     /// The collector's time.
     ClockReply(ClockReply),
-    /// The way for data is open.
+    /// Data can be sent.
     Ready(Ready),
-    /// Whether packets may be sent: `None`, or the reason why not.
+    /// Allows (`None`) or suspends the sending of packets; then with the reason.
     Flow(Option<&'a str>),
     /// Streams are complete.
     Closed(Vec<Delivered>),
     /// The account is stored.
     Done,
-    /// Packets are given up.
+    /// Packets that were given up.
     Lost(SeqRange),
-    /// There is no room for a stream now: the number of its announcement, and why.
+    /// There is currently no room for a stream: the number of its announcement, and the reason.
     NoRoom(u32, &'a str),
     /// The connection ends.
     Error(ErrorCode, &'a str),
@@ -39,25 +39,25 @@ pub enum ToSender<'a> {
 /// The session is open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Welcome<'a> {
-    /// The version that is spoken.
+    /// The protocol version.
     pub version: u32,
-    /// Whether the collector has data of this session.
+    /// True if the collector has data of this session.
     pub resumed: bool,
-    /// Whether it expects data over UDP.
+    /// True if it expects data over UDP.
     pub udp: bool,
     /// The number of the session in the collector.
     pub session: u64,
     /// Identifies the data of this connection.
     pub token: [u8; 16],
-    /// The bytes of metadata that the collector has.
+    /// Number of metadata bytes that the collector has.
     pub metadata: u64,
     /// The TCP port for data; 0 for the default.
     pub tcp_port: u16,
     /// The UDP port for data.
     pub udp_port: u16,
-    /// The largest datagram that it takes, in bytes.
+    /// The largest datagram that it accepts, in bytes.
     pub mtu: u32,
-    /// Bytes of packets that may be sent without acknowledgement.
+    /// Maximum number of packet bytes without acknowledgement.
     pub window: u64,
     /// The authentication code of the collector; zero without a shared key.
     pub code: [u8; 32],
@@ -76,14 +76,14 @@ pub struct Announced {
     pub next: u64,
 }
 
-/// What is stored.
+/// The progress of storing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ack {
     /// The number of the last SYNC whose packets are all stored or given up; 0 for none.
     pub sync: u64,
-    /// Bytes of metadata that are stored.
+    /// Number of stored metadata bytes.
     pub metadata: u64,
-    /// Streams that have changed.
+    /// The streams that have changed.
     pub entries: Vec<AckEntry>,
 }
 
@@ -96,25 +96,25 @@ pub struct AckEntry {
     pub next: u64,
 }
 
-/// Asks for packets.
+/// Requests packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nack {
-    /// Which.
+    /// The requested packets.
     pub entries: Vec<NackEntry>,
 }
 
-/// Whole packets of a stream, or a part of one.
+/// Complete packets of a stream, or a part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NackEntry {
     /// The stream.
     pub handle: u64,
     /// `seq` of the first packet.
     pub first: u64,
-    /// `seq` of the last packet; that of the first, if a part is asked for.
+    /// `seq` of the last packet; equal to `first` if a part is requested.
     pub last: u64,
     /// The first byte of the part.
     pub offset: u32,
-    /// Its length; 0 for whole packets.
+    /// Its length; 0 for complete packets.
     pub length: u32,
 }
 
@@ -131,47 +131,47 @@ pub struct ClockReply {
     pub replied: u64,
 }
 
-/// The way on which data have come.
+/// The transport on which data has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ready {
     /// A data connection over TCP is attached.
     Tcp,
-    /// A probe over UDP has come.
+    /// A probe over UDP has arrived.
     Udp,
 }
 
-/// The sums of a stream that is complete.
+/// The totals of a complete stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivered {
     /// The stream.
     pub handle: u64,
-    /// Packets in its file.
+    /// Number of packets in its file.
     pub packets: u64,
-    /// Packets that were sent and are not in the file.
+    /// Number of packets that were sent and are not in the file.
     pub packets_lost: u64,
-    /// Events in its file.
+    /// Number of events in its file.
     pub events: u64,
-    /// The steps of `events_before` over packets that are not in the file.
+    /// Number of events in packets that are not in the file, from the steps of `events_before`.
     pub events_lost: u64,
 }
 
-/// Why a connection ends.
+/// The reason why a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorCode {
-    /// 1: the version.
+    /// 1: unsupported version.
     Version,
-    /// 2: the shared key.
+    /// 2: wrong shared key.
     Key,
-    /// 3: a name or an announcement.
+    /// 3: a refused name or announcement.
     Refused,
-    /// 4: a message that does not fit here, or malformed.
+    /// 4: a malformed message, or one that is not valid in this state.
     Protocol,
-    /// 100: the address of the sender has its share of sessions.
+    /// 100: the sender's address has its maximum number of sessions.
     Busy,
-    /// 101: the collector ends.
+    /// 101: the collector is shutting down.
     Ending,
-    /// 102: it cannot write.
+    /// 102: the collector cannot write.
     Storage,
     /// Another number.
     Other(u32),
@@ -196,7 +196,7 @@ impl ErrorCode {
         }
     }
 
-    /// Whether another attempt may succeed.
+    /// True if another attempt may succeed.
     pub fn is_temporary(self) -> bool {
         self.number() >= 100
     }
@@ -255,7 +255,7 @@ impl<'a> ToSender<'a> {
         })
     }
 
-    /// Appends the frame. Lists are within their limits, or the other side refuses it.
+    /// Appends the frame. Lists must be within their limits, otherwise the other side refuses it.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::Challenge(nonce) => frame(out, 129, |to| to.bytes(nonce)),

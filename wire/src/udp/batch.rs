@@ -1,7 +1,7 @@
 //! The batch layout: the messages of a server to a client that has accepted its offer.
 //!
-//! Every message has a header of 16 bytes, whose first five are those of the legacy layout: `seq`, kind; then zeros to 8, the
-//! checksum, the session.
+//! Every message has a header of 16 bytes. Its first five bytes are those of the legacy layout: `seq` and kind. Then come zeros up to offset 8, the
+//! checksum and the session.
 
 use super::checksum::{CHECKSUM, check, seal, sized};
 use super::packet::CtfPackets;
@@ -23,7 +23,7 @@ pub const BATCH_HEADER: usize = 32;
 pub const PING_SIZE: usize = 32;
 /// The size of END.
 pub const END_SIZE: usize = 88;
-/// The longest metadata or account, in bytes.
+/// Maximum size of the metadata or the account, in bytes.
 pub const LONGEST_TEXT: u32 = 64 << 20;
 
 const CHALLENGE: u8 = 16;
@@ -33,7 +33,7 @@ const BATCH: u8 = 19;
 const PING: u8 = 20;
 const END: u8 = 21;
 
-/// A request to prove that the client receives at its address.
+/// A request to prove that the client receives datagrams at its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Challenge {
     /// To be returned in ACCEPT.
@@ -43,15 +43,15 @@ pub struct Challenge {
 /// The session is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Welcome {
-    /// Whether this session is the first that reads this trace.
+    /// True if this session is the first that reads this trace.
     pub first: bool,
-    /// The longest datagram with several events, in bytes.
+    /// Maximum size of a datagram with several events, in bytes.
     pub mtu: u16,
-    /// The silence of the client after which the server gives it up, in milliseconds.
+    /// The silence of the client after which the server ends the session, in milliseconds.
     pub timeout_ms: u32,
     /// The trace's uuid.
     pub uuid: [u8; 16],
-    /// Events that were sent in earlier sessions.
+    /// Number of events that were sent in earlier sessions.
     pub earlier: u64,
 }
 
@@ -80,29 +80,29 @@ pub struct Text<'a> {
 /// Events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batch<'a> {
-    /// Events in the earlier batches of this session.
+    /// Number of events in the earlier batches of this session.
     pub events_before: u64,
-    /// Events in this batch.
+    /// Number of events in this batch.
     pub events: u32,
     /// The number of this batch in the session, from 0.
     pub number: u32,
-    /// CTF packets, one after the other.
+    /// Consecutive CTF packets.
     pub packets: &'a [u8],
 }
 
-/// A sign of life of a server that has sent nothing for a while.
+/// A keep-alive from a server that has sent nothing for a while.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ping {
-    /// Events in the batches of this session so far.
+    /// Number of events in the batches of this session so far.
     pub events: u64,
-    /// Batches of this session so far.
+    /// Number of batches of this session so far.
     pub batches: u32,
 }
 
 /// Events that the server could not send since the trace began, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Losses {
-    /// Dropped while they waited for a client: more than the server may keep, or no client came in time.
+    /// Dropped while they waited for a client: they exceeded the server's limit, or no client connected in time.
     pub limit: u64,
     /// Dropped because of the rate limit.
     pub rate: u64,
@@ -122,17 +122,17 @@ impl Losses {
 /// The session has ended. Only repetitions of this message follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct End {
-    /// Whether the trace has ended too.
+    /// True if the trace has ended as well.
     pub trace: bool,
-    /// Batches of this session.
+    /// Number of batches of this session.
     pub batches: u32,
-    /// Events in these batches.
+    /// Number of events in these batches.
     pub events: u64,
-    /// Events that were sent in the legacy layout in this session, before the client accepted the offer.
+    /// Number of events sent in the legacy layout in this session, before the client accepted the offer.
     pub legacy: u64,
     /// Length of the metadata, in bytes.
     pub metadata: u32,
-    /// Length of the account in bytes; 0: there is none.
+    /// Length of the account in bytes; 0 if there is none.
     pub account: u32,
     /// Events that were not sent.
     pub lost: Losses,
@@ -198,7 +198,7 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Completes a batch in `datagram`: writes the first [`BATCH_HEADER`] bytes in front of the packets. Does nothing to a shorter datagram,
+/// Completes a batch in `datagram`: writes the first [`BATCH_HEADER`] bytes, before the packets. Does nothing to a shorter datagram,
 /// and ignores [`Batch::packets`].
 pub fn seal_batch(datagram: &mut [u8], seq: u32, session: u32, batch: &Batch<'_>) {
     if let Some(head) = datagram.first_chunk_mut::<BATCH_HEADER>() {

@@ -21,7 +21,7 @@ fn checksum(datagram: &[u8]) -> [u8; 4] {
     crc32c::crc32c_append(sum, after).to_be_bytes()
 }
 
-/// Writes the checksum into a datagram that is long enough.
+/// Writes the checksum into a datagram, which must be long enough.
 pub(super) fn seal(datagram: &mut [u8]) {
     let sum = checksum(datagram);
     if let Some(place) = datagram.get_mut(CHECKSUM..CHECKSUM + 4) {

@@ -9,19 +9,19 @@ use crate::fields::Reader;
 
 /// The first four bytes of a message in the batch layout.
 pub const MAGIC: [u8; 4] = *b"tpu1";
-/// The size of ACCEPT: not less than that of any answer to an unproven address.
+/// The size of ACCEPT: at least that of any answer to an unproven address.
 pub const ACCEPT_SIZE: usize = 64;
 /// The size of ACK.
 pub const ACK_SIZE: usize = 40;
 /// The size of LEAVE.
 pub const LEAVE_SIZE: usize = 16;
-/// The longest message of a client, in bytes.
+/// Maximum size of a client's message, in bytes.
 pub const LONGEST: usize = ACCEPT_SIZE;
-/// The lowest MTU that a client may ask for, in bytes.
+/// The lowest MTU that a client may request, in bytes.
 pub const LEAST_MTU: u16 = 512;
 /// The default MTU, in bytes.
 pub const DEFAULT_MTU: u16 = 1400;
-/// The longest payload of a UDP datagram, in bytes, over IPv4.
+/// Maximum payload of a UDP datagram over IPv4, in bytes.
 pub const LARGEST: u16 = 65_507;
 
 const START: u8 = 1;
@@ -51,15 +51,15 @@ pub enum ToServer {
 pub struct Accept {
     /// The nonce of the offer.
     pub nonce: u16,
-    /// The longest datagram with several events, in bytes of UDP payload.
+    /// Maximum size of a datagram with several events, in bytes of UDP payload.
     pub mtu: u16,
-    /// The longest datagram with a single event that does not fit into `mtu`, in bytes; not less than `mtu`.
+    /// Maximum size of a datagram with a single event that does not fit into `mtu`, in bytes; at least `mtu`.
     pub largest: u16,
-    /// How many unacknowledged messages the server may send; 0: no limit.
+    /// Maximum number of unacknowledged messages of the server; 0: no limit.
     pub window: u16,
     /// The token of the challenge; zero before there was one.
     pub token: [u8; 16],
-    /// The most events that the server may send in batches of this session; 0: any number.
+    /// Maximum number of events that the server may send in batches of this session; 0: no limit.
     pub most_events: u64,
 }
 
@@ -71,20 +71,20 @@ impl Accept {
     }
 }
 
-/// An acknowledgement: what a client has received.
+/// An acknowledgement of the data received by a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ack {
     /// The session.
     pub session: u32,
-    /// Bytes of the metadata from its beginning up to the first gap.
+    /// Number of metadata bytes from its beginning up to the first gap.
     pub metadata: u32,
-    /// Bytes of the account, likewise.
+    /// Number of account bytes, likewise.
     pub account: u32,
-    /// Events, without duplicates.
+    /// Number of events, without duplicates.
     pub events: u64,
-    /// The highest `seq` (in the sense of wrapping numbers) of this session.
+    /// The highest `seq` of this session, in wrapping order.
     pub seq: u32,
-    /// Whether END was received.
+    /// True if END was received.
     pub ended: bool,
 }
 

@@ -1,14 +1,14 @@
-//! The legacy layout, byte for byte as old clients expect it, padding included.
+//! The legacy layout, with the exact bytes that old clients expect, including padding.
 
 use super::Malformed;
 use super::checksum::sized;
 use crate::fields::Reader;
 
-/// The longest message of this layout, in bytes.
+/// Maximum size of a message of this layout, in bytes.
 pub const LONGEST: usize = 1500;
-/// Where an event's content begins.
+/// Offset of an event's content.
 pub const CONTENT: usize = 66;
-/// The longest content, in bytes.
+/// Maximum size of the content, in bytes.
 pub const LONGEST_CONTENT: usize = LONGEST - CONTENT;
 /// The size of a mark, in bytes.
 pub const MARK_SIZE: usize = 9;
@@ -56,7 +56,7 @@ impl MarkKind {
 pub struct Mark {
     /// Its kind.
     pub kind: MarkKind,
-    /// The nonce with which the server offers the batch layout, in the padding of [`MarkKind::SessionBegin`]; `None`: no offer.
+    /// The nonce of an offer of the batch layout, in the padding of [`MarkKind::SessionBegin`]; `None` without an offer.
     pub offer: Option<u16>,
 }
 
