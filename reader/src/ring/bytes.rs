@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// Bytes at offsets, in their state at the time of the call. A file is not mapped, because truncating it would send this process a signal.
+/// Bytes at offsets, in their state at the time of the call. A file is not mapped, because access to a truncated mapping would raise a signal.
 ///
 /// An implementation must load the bytes of one call in their order, and before those of the next call (C3 in `docs/ordering.md`).
 pub trait Bytes: fmt::Debug + Send {
