@@ -1,7 +1,7 @@
 //! The list of kernels: loops with an event in them.
 //!
-//! A kernel's cost per event is compared with that of the same kernel without an event. Each kernel has two forms: the plain one,
-//! in which the processor overlaps the event with the work around it, and the *isolated* one, in which a fence before the event
+//! A kernel's cost per event is compared with the cost of the same kernel without an event. Each kernel has two forms: in the plain one, the
+//! processor overlaps the event with the work around it; in the *isolated* one, a fence before the event
 //! prevents that.
 
 use crate::site::Site;

@@ -119,7 +119,7 @@ fn a_true_account_balances() {
     assert_same(directory.path());
 }
 
-/// A peer has a stream from which packets were lost on the way: between others, or at the end.
+/// A peer has a stream with packets lost on the way: between others, or at the end.
 #[test]
 fn a_stream_that_lost_packets_on_the_way_balances() {
     for (lost, balances) in [([1, 2], true), ([0, 2], false), ([1, 1], false)] {

@@ -240,7 +240,7 @@ impl Tracer {
         self.fire_in(0, extra, &mut |_, _| {});
     }
 
-    /// An event interrupted by handlers, each of which fires an event.
+    /// An event interrupted by handlers that each fire an event.
     pub fn fire_interrupted(&mut self, extra: usize, at: Moment, handlers: &[usize]) {
         self.fire_in(0, extra, &mut |tracer, moment| {
             if moment == at {
@@ -317,7 +317,7 @@ impl Tracer {
         self.lanes[lane].open = false;
     }
 
-    /// Closes the open packet, as the drain does when its thread is idle.
+    /// Closes the open packet, like the drain when its thread is idle.
     pub fn flush(&mut self) {
         for lane in 0..2 {
             if self.lanes[lane].open && self.lanes[lane].used > PACKET_HEADER {

@@ -1,7 +1,7 @@
 //! The code blocks of the book (`docs/`) as doc tests, and the figures that the README takes from the book.
 //!
 //! `cargo test -p tracepoint-book` compiles and runs the blocks, checks all links between the Markdown files of the repository, and
-//! compares the README's figures with those of `docs/costs.md`.
+//! compares the README's figures with `docs/costs.md`.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The messages of the live viewer protocol, byte by byte as stock programs exchange them.
+//! The messages of the live viewer protocol, byte by byte as exchanged by LTTng's programs and babeltrace2.
 
 use tracepoint_wire::live::{
     AttachStatus, Connect, Created, Detached, Index, IndexStatus, MetadataBytes, MetadataStatus, NEW_STREAM,
@@ -6,7 +6,7 @@ use tracepoint_wire::live::{
 };
 use tracepoint_wire::{Decoded, Malformed};
 
-/// Bytes in hexadecimal; blanks and bars are ignored.
+/// Bytes in hexadecimal; spaces and bars are ignored.
 fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();

@@ -1,4 +1,4 @@
-//! Messages byte for byte, written from the tables of their formats or recorded from stock programs.
+//! Messages byte for byte, written from the tables of their formats or recorded from LTTng's programs and babeltrace2.
 #![forbid(unsafe_code)]
 
 mod live;

@@ -10,7 +10,7 @@ use dial9_trace_format::TraceEvent;
 use dial9_trace_format::encoder::Encoder;
 use std::cell::RefCell;
 
-/// The size at which the encoder starts again: that of the rings of the other libraries.
+/// The size at which the encoder starts again, which equals the size of the other libraries' rings.
 const FULL: usize = crate::peer::plain_ring::SIZE;
 
 thread_local! {

@@ -85,7 +85,7 @@ const fn subscribers(event: Event, subscribers: usize) -> Plan {
     Plan { event, clock: Clock::Monotonic, channels: subscribers as u32, subscribers }
 }
 
-/// Several open channels, of which the last one records.
+/// Several open channels; only the last one records.
 const fn channels(event: Event, channels: u32) -> Plan {
     Plan { event, clock: Clock::Monotonic, channels, subscribers: 1 }
 }

@@ -55,7 +55,7 @@ fn a_stream_without_a_clock_has_no_times() {
     }
 }
 
-/// babeltrace2 refuses such metadata, because it cannot tell which clock the times belong to.
+/// babeltrace2 refuses such metadata, because the clock of the times is ambiguous.
 #[test]
 fn unmapped_times_of_two_clocks_are_none() {
     let metadata = one_event("u8 a;").replace(" map = clock.mono.value;", "");

@@ -51,7 +51,7 @@ event {{ name = \"p:far\"; id = 70000; stream_id = 3; fields := struct {{ {u16} 
         )
     }
 
-    /// Two packets; the second one begins with the low bits of its times below those of the first.
+    /// Two packets; the low bits of the times in the second one begin below those in the first.
     fn stream(self, order: ByteOrder) -> Vec<u8> {
         let natural = |size: usize| if self.natural { size } else { 8 };
         let wrap = 1u64 << self.time;

@@ -56,7 +56,7 @@ fn files_without_times_of_packets_are_merged() {
     assert_eq!(ours(root.path()).lines().count(), 6);
 }
 
-/// Streams in which most times are equal: events at the end of a packet, where the next one of any stream begins, and packets that end
+/// Streams in which most times are equal: events at the end of a packet, at the time at which the next one of any stream begins, and packets that end
 /// later than their last event.
 #[test]
 fn events_at_the_ends_of_packets_are_merged_as_by_babeltrace() {

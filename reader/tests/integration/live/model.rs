@@ -1,4 +1,4 @@
-//! A correct relay: packets are delivered some time after they end, and beacons announce up to which time idle streams are complete.
+//! A correct relay: packets are delivered some time after they end, and beacons announce how far idle streams are complete.
 
 use super::relay::{Random, attached, bytes_of, opening, stream};
 use crate::hand::{PREAMBLE, Packet, stream as stream_block};

@@ -132,7 +132,7 @@ fn each_process_has_a_directory() {
     assert!(verify(&out.join("a/1-1")).unwrap().passed() && verify(&out.join("b/1-1")).unwrap().passed());
 }
 
-/// The account of a running process is that of a snapshot.
+/// The account of a running process is marked as a snapshot.
 #[test]
 fn a_running_process_is_read_but_not_changed() {
     let mut tracer = Tracer::new(Shape::default());

@@ -21,7 +21,7 @@ fn write(path: &Path, reports: &[Report]) -> u64 {
     write_beside(path, reports, AbsentEvents::default())
 }
 
-/// Writes a whole session of a trace of which a part is absent.
+/// Writes a whole session of a trace with an absent part.
 fn write_beside(path: &Path, reports: &[Report], not_here: AbsentEvents) -> u64 {
     let mut directory = Directory::create(path).unwrap();
     let mut written = 0;

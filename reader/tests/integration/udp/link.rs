@@ -41,7 +41,7 @@ pub struct Faults {
     pub reordering: u64,
     pub truncation: u64,
     pub corruption: u64,
-    /// The probability that the link stops, and the longest time for which it does.
+    /// The probability that the link stops, and the maximum duration.
     pub pauses: u64,
     pub pause: Duration,
 }
@@ -63,7 +63,7 @@ pub struct Link {
     arrived: VecDeque<Vec<u8>>,
     last: Duration,
     paused_until: Duration,
-    /// Number of datagrams that do not arrive; followed by those of which only a part arrives.
+    /// Number of datagrams that do not arrive; followed by the number of truncated ones.
     pub lost: u64,
     pub truncated: u64,
 }

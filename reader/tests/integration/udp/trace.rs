@@ -43,7 +43,7 @@ pub fn time_of(number: u64) -> u64 {
     1_000_000_000 + number * 1000
 }
 
-/// The text by which the metadata grows: the `number`th further event with the same field, longer than a message.
+/// The text that extends the metadata: the `number`th further event with the same field, longer than a message.
 pub fn declaration(number: u16) -> String {
     let long = "x".repeat(1500);
     let id = FIRST_ID + number;
@@ -76,7 +76,7 @@ pub fn numbers(packet: &[u8]) -> impl Iterator<Item = u64> {
     records.map(|record| u64::from_le_bytes(record[8..].try_into().unwrap()))
 }
 
-/// The account of a trace with these numbers of events in its streams, all of which were sent.
+/// The account of a trace with these numbers of events in its streams, all of them sent.
 pub fn account(streams: [u64; 2]) -> Vec<u8> {
     let mut account = Account::new(UUID, "test", 77);
     account.complete = true;

@@ -1,4 +1,4 @@
-//! Rounds in which variants run alternately.
+//! Rounds with alternating variants.
 
 use anyhow::{Context, Result};
 use std::time::Duration;

@@ -65,7 +65,7 @@ pub(crate) struct Mark {
     pub(crate) wall: Duration,
     /// The time of all threads inside events.
     pub(crate) firing: Duration,
-    /// The processor time of all threads, most of which is spent falling asleep and waking up.
+    /// The processor time of all threads, mostly spent falling asleep and waking up.
     pub(crate) processor: Duration,
     /// True if the rate of the phase was reached.
     pub(crate) reached: bool,
