@@ -95,7 +95,8 @@ impl Trace {
         let stream = |TraceStream { mut reader, begin, before }| {
             reader.set_until(until);
             let losses = LossFinder::new(begin, before);
-            (reader, Findings { finder: losses, found: Visited::default(), stream: None })
+            let stream = reader.stream().cloned();
+            (reader, Findings { finder: losses, found: Visited::default(), stream })
         };
         let streams: Vec<_> = all.into_iter().map(stream).collect();
         let mut start = start;

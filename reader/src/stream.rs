@@ -98,6 +98,12 @@ impl StreamReader {
         Self::of_inputs(metadata, VecDeque::from([Input::Slots(name, slots)]))
     }
 
+    /// A stream that has no packet to read.
+    pub(crate) fn of_missing(stream: Stream) -> Self {
+        let reader = Self::of_inputs(&stream.metadata, VecDeque::new());
+        Self { stream: Some(Arc::new(stream)), ..reader }
+    }
+
     /// Reads packets that are [fed](Self::feed) to it; messages call the stream `name`. Between them there is no step. A
     /// damaged packet does not end the reading: the next one is read.
     pub(crate) fn fed(metadata: &Metadata, name: PathBuf) -> Self {

@@ -54,7 +54,7 @@ impl Trace {
     pub fn index(&self) -> TraceIndex {
         let Streams { all, mut damage, .. } = self.streams_since(i64::MIN);
         let mut streams = Vec::new();
-        for TraceStream { reader, begin, before } in all {
+        for TraceStream { reader, begin, before } in all.into_iter().filter(|stream| !stream.before.is_missing) {
             match reader.identify() {
                 Some(stream) => {
                     let losses = LossFinder::new(begin, before);

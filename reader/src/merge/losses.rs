@@ -18,6 +18,8 @@ pub(crate) struct KnownCounters {
     pub(crate) discarded: Option<u64>,
     /// The counters at its end, if its last packets may be missing.
     pub(crate) at_end: Option<CountersAtEnd>,
+    /// True if all packets of the stream are missing.
+    pub(crate) is_missing: bool,
 }
 
 /// The counters of a stream at its end.
@@ -34,7 +36,7 @@ impl KnownCounters {
     /// events before a packet, may begin with any counters.
     pub(crate) fn of_beginning(first: &Packet) -> Self {
         let zero = first.events_before.map(|_| 0);
-        Self { sequence: zero, events: zero, discarded: zero, at_end: None }
+        Self { sequence: zero, events: zero, discarded: zero, ..Self::default() }
     }
 }
 
@@ -96,14 +98,20 @@ impl LossFinder {
 impl LossFinder {
     /// The losses after the last packet; returned once.
     pub(crate) fn finish(&mut self, stream: &Arc<Stream>) -> impl Iterator<Item = Loss> + use<> {
-        let known = self.first.at_end.and_then(|at_end| Some((at_end, self.previous.take()?)));
-        let losses = known.map(|(at_end, Previous { packet, end })| {
-            let total = packet.events_before.and_then(|before| before.checked_add(end.events));
+        let last = self.previous.take();
+        let known = self.first.at_end.filter(|_| last.is_some() || std::mem::take(&mut self.first.is_missing));
+        let losses = known.map(|at_end| {
+            let (total, discarded, time) = match last {
+                Some(Previous { packet, end }) => {
+                    let total = packet.events_before.and_then(|before| before.checked_add(end.events));
+                    (total, packet.discarded, stream.nanoseconds(end.end))
+                }
+                None => (self.first.events, self.first.discarded, self.begin),
+            };
             let missing = total.map_or(0, |total| at_end.events.saturating_sub(total));
-            let discarded = packet.discarded.map_or(0, |discarded| at_end.discarded.saturating_sub(discarded));
+            let discarded = discarded.map_or(0, |discarded| at_end.discarded.saturating_sub(discarded));
             let packets = (missing > 0).then_some(LossKind::Packets { packets: None, events: Some(missing) });
             let events = (discarded > 0).then_some(LossKind::Events(Some(discarded)));
-            let time = stream.nanoseconds(end.end);
             let loss = |kind| Loss { stream: Arc::clone(stream), kind, from_ns: time, to_ns: time };
             [packets.map(loss), events.map(loss)]
         });

@@ -1,13 +1,13 @@
 //! The streams of traces, each with its files in order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::continued::Beginning;
 use super::losses::{CountersAtEnd, KnownCounters};
 use super::whole::{self, Whole};
 use super::{Directory, Part};
-use crate::account::Account;
+use crate::account::{Account, Before, StreamAccount};
 use crate::checked_packet::{self, Damaged};
 use crate::chunk::chunk_number;
 use crate::decode::State;
@@ -113,6 +113,7 @@ impl Streams {
         }
         // The account of a part says how much was recorded before it, and how much at its end.
         let accounts: Vec<_> = parts.iter().map(|part| Account::open(&part.path).ok()).collect();
+        let (known, begin) = (streams.keys().map(|(class, instance, _)| (*class, *instance)).collect(), self.all.len());
         for mut files in streams.into_values() {
             files.sort_by(|a, b| (a.part, a.packet.begin, &a.file).cmp(&(b.part, b.packet.begin, &b.file)));
             // The metadata grows from chunk to chunk.
@@ -152,6 +153,52 @@ impl Streams {
             let beginning = beginning.filter(|_| of_account.is_none());
             self.beginnings.extend(beginning.map(|beginning| (self.all.len(), beginning)));
             self.stream(reader, begin, before);
+        }
+        let begin = self.all[begin..].iter().map(|stream| stream.begin).min();
+        self.add_missing(parts, &accounts, &known, begin);
+    }
+
+    /// Adds the streams of an account of which the sink has lost all packets. A trace without another stream begins with its clock.
+    fn add_missing(
+        &mut self,
+        parts: &[&Directory],
+        accounts: &[Option<Account>],
+        known: &BTreeSet<(u64, Option<u64>)>,
+        begin: Option<i64>,
+    ) {
+        let last = parts.iter().zip(accounts).rev().find_map(|(part, account)| Some((part, account.as_ref()?)));
+        let Some((part, account)) = last.filter(|(_, account)| account.complete || account.snapshot) else { return };
+        for channel in &account.channels {
+            let Some(class) = part.metadata.stream(channel.id) else { continue };
+            let is_missing =
+                |stream: &&StreamAccount| stream.sink > 0 && !known.contains(&(channel.id, Some(stream.instance)));
+            for counts in channel.streams.iter().filter(is_missing) {
+                let stream = crate::event::Stream {
+                    metadata: part.metadata.clone(),
+                    class: class.clone(),
+                    instance: Some(counts.instance),
+                    file: part.path.join(&counts.file),
+                };
+                // The first of these directories that has the stream tells the counters before it.
+                let first = accounts.iter().flatten().find_map(|account| account.stream(channel.id, counts.instance));
+                let before = first.map_or_else(Before::default, |first| first.before);
+                let at_end = CountersAtEnd {
+                    events: counts.recorded.saturating_sub(counts.overwritten),
+                    discarded: counts.discarded,
+                };
+                let counters = KnownCounters {
+                    events: Some(before.recorded),
+                    discarded: Some(before.discarded),
+                    at_end: Some(at_end),
+                    is_missing: true,
+                    ..KnownCounters::default()
+                };
+                let begin = begin.unwrap_or_else(|| stream.nanoseconds(0));
+                if begin < self.since {
+                    continue;
+                }
+                self.all.push(TraceStream { reader: StreamReader::of_missing(stream), begin, before: counters });
+            }
         }
     }
 

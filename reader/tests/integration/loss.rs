@@ -50,21 +50,26 @@ fn losses_are_reported_between_their_packets() {
     assert_eq!(outline(directory.path()), expected);
 }
 
+/// Writes an account with these streams of a channel.
+fn put_account(directory: &std::path::Path, id: u64, streams: Vec<StreamAccount>) {
+    let mut channel = ChannelAccount::default();
+    (channel.id, channel.streams) = (id, streams);
+    let mut account = Account::new(UUID, "s", 1);
+    account.complete = true;
+    account.channels.push(channel);
+    let path = directory.join(".account");
+    fs::create_dir(&path).unwrap();
+    fs::write(path.join("account.json"), account.to_json()).unwrap();
+}
+
 /// An account shows where a stream begins and ends.
 #[test]
 fn losses_before_the_first_and_behind_the_last_packet_are_reported() {
     let packet = Packet { number: 3, discarded: 2, before: 10, ..Packet::of(&[(0, 1000, &[1])]) };
     let directory = trace(&one_event("u8 a;"), &[("s_0", &[packet.bytes()])]);
-    let (mut channel, mut stream) = (ChannelAccount::default(), StreamAccount::default());
+    let mut stream = StreamAccount::default();
     (stream.instance, stream.recorded, stream.sink_packets, stream.discarded) = (packet.instance, 31, 5, 4);
-    channel.id = packet.stream.into();
-    channel.streams.push(stream);
-    let mut account = Account::new(UUID, "s", 1);
-    account.complete = true;
-    account.channels.push(channel);
-    let path = directory.path().join(".account");
-    fs::create_dir(&path).unwrap();
-    fs::write(path.join("account.json"), account.to_json()).unwrap();
+    put_account(directory.path(), packet.stream.into(), vec![stream]);
     let expected = [
         "packets Some(3) with Some(10) from 1000 to 1000",
         "events Some(2) from 1000 to 1000",
@@ -74,6 +79,37 @@ fn losses_before_the_first_and_behind_the_last_packet_are_reported() {
     ];
     assert_eq!(outline(directory.path()), expected);
     crate::hand::assert_same(directory.path());
+}
+
+/// A stream whose packets were all lost has no file, or an empty one. Only the account shows its losses.
+#[test]
+fn the_losses_of_a_stream_without_packets_are_reported() {
+    let packet = Packet { number: 0, ..Packet::of(&[(0, 1000, &[1])]) };
+    let directory = trace(&one_event("u8 a;"), &[("s_0", &[packet.bytes()]), ("s_1", &[])]);
+    let of = |instance, recorded, sink, discarded, overwritten| {
+        let mut stream = StreamAccount::default();
+        (stream.instance, stream.recorded, stream.sink, stream.discarded) = (instance, recorded, sink, discarded);
+        stream.overwritten = overwritten;
+        stream
+    };
+    let present = of(packet.instance, 1, 0, 0, 0);
+    let other = packet.instance + 1;
+    put_account(
+        directory.path(),
+        packet.stream.into(),
+        vec![present, of(other, 7, 4, 2, 3), of(other + 1, 0, 0, 0, 0)],
+    );
+    let expected = ["packets None with Some(4) from 1000 to 1000", "events Some(2) from 1000 to 1000"];
+    let mut found = outline(directory.path());
+    assert_eq!(
+        found.iter().position(|item| item == "event 1000").map(|event| found.remove(event)).as_deref(),
+        Some("event 1000")
+    );
+    assert_eq!(found, expected);
+    crate::hand::assert_same(directory.path());
+    let trace = Trace::open(directory.path()).unwrap();
+    assert_eq!(trace.items_since(EPOCH + 1001).filter(|item| matches!(item, Item::Loss(_))).count(), 0);
+    assert_eq!(trace.index().streams().len(), 1);
 }
 
 /// The chunks of a rotated LTTng session, which are traces with the same UUID: their counters continue.
