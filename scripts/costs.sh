@@ -43,7 +43,7 @@ probe|on, an empty probe
 recorded|on, recorded by one channel
 lost|on, lost because the ring is full
 ringless|on, lost because the thread has no ring
-watched|the same, beside a trigger with the rule `c > 4_000_000_000`, which does not match
+watched|on, recorded by one channel beside a trigger with the rule `c > 4_000_000_000`, which does not match
 recorded-2|on, recorded by two channels
 recorded-4|on, recorded by four channels
 context-user|on, recorded by one channel with the context `User`

@@ -107,7 +107,7 @@ impl<M: MarkerType> Stage<'_, M> {
         }
         // `black_box` hides that the copy has the same value, so that the compiler need not keep the values in memory on the fast path.
         let values = std::hint::black_box(*values);
-        deliver_and_leave::<M>(std::ptr::from_ref(&values).cast());
+        deliver_and_leave::<M>(std::ptr::from_ref(&values).cast(), self.slot);
         self.served.set(Served::InFullAndLeft);
         Emitted(Served::InFullAndLeft)
     }

@@ -15,11 +15,11 @@
 //!
 //! * [`memory`](RingMemory): the memory that a ring is given; this crate opens no files. `header`: its layout, so that other processes can
 //!   read it (`docs/format-ring.md`).
-//! * `record`: reserve, write, commit. `buffer`: the packets of a stream. `slots`: where each of them is, and which
+//! * `record`: reserve, write, commit. `lose`: what is known to be lost without a look at the packet. `buffer`: the packets of a stream. `slots`: where each of them is, and which
 //!   wait; the two takers of packets. `packet_header`: the header of a packet; `packet`: its stores. `flush_handshake`: whether the owner or
 //!   the flusher may access the open packet. `wait_policy`: the bounded wait.
 //! * `ring`: the two buffers and the counters of one thread. `ownership`: its state. `pool`: the spare rings. `supplier`, `supply`: how many there are, small and large.
-//!   `ring_table`: the ring of each thread, empty in a forked child.
+//!   `ring_table`: the ring of each thread, empty in a forked child; `ring_entry`: one of its entries.
 //! * `overflow`: goes on in another ring when a thread's own is full. `wake_word`: wakes the consumer when a ring gets full while it sleeps; `sleep_state`: the orderings of that.
 //! * `account`: what was fired, recorded and lost, by reason. `open`: the channel. `producer`: events on
 //!   their way into it. `consumer`: its consumer. `finish`: the end of its recording.
@@ -39,6 +39,7 @@ mod consumer;
 mod finish;
 mod flush_handshake;
 mod header;
+mod lose;
 mod memory;
 mod open;
 mod overflow;
@@ -49,6 +50,7 @@ mod pool;
 mod producer;
 mod record;
 mod ring;
+mod ring_entry;
 mod ring_table;
 mod sleep_state;
 mod slots;

@@ -20,7 +20,7 @@ mod table;
 
 pub use crate::counter::{add_local, add_local_wide, add_shared_wide, raise_local, take_local};
 pub use scheduling::{inherit_scheduling, leave_inherited_scheduling};
-pub use slot::{ThreadSlot, claimed, enter_fast, exit_fast, exit_fast_inline};
+pub use slot::{ThreadSlot, claimed, enter_fast, exit_fast};
 pub(crate) use table::{
     current, high_water, in_section, poll_grace_period, restrict_current_to, start_poll_grace_period,
     wait_for_grace_period,

@@ -9,6 +9,7 @@ use tracepoint_core::field::{
 use tracepoint_core::marker::{Aggregate, FieldView, Subscriber};
 use tracepoint_core::private::{MarkerParts, RuntimeMarker, ValuesType, object_generation, on_switch, update_lock};
 use tracepoint_core::{Level, Location, markers};
+use tracepoint_ring::channel::{AnonymousMemory, Channel, Loss, OpenChannel};
 
 enum Pair {}
 
@@ -64,5 +65,23 @@ fn a_marker_of_run_time_is_listed_switched_and_recorded() -> Result<(), Box<dyn 
     assert!(!marker.is_on());
     assert_eq!(sum.0.load(Ordering::Relaxed), 5);
     assert!(SWITCHES.load(Ordering::Relaxed) >= 2, "both changes are told");
+
+    // A full ring loses its events as those of other markers, until it has room.
+    let config = Channel::discard(1 << 13).packets(4).spares(1).max_rings(1).overflow(0);
+    let channel = OpenChannel::open(config, [1; 16], 0, 1, Box::new(AnonymousMemory))?;
+    let subscription = listed.subscribe(Subscriber::record(Arc::clone(&channel), channel.add_event()?))?;
+    let mut fits = 0;
+    for round in 1..=2 {
+        (0..1000).for_each(|id| marker.record(&(id, AnyBuffer::new().fields())));
+        let event = channel.account().events[0].clone();
+        fits = fits.max(event.recorded / round);
+        assert_eq!((event.fired, event.recorded), (1000 * round, fits * round));
+        assert_eq!(event.lost(Loss::RingFull), event.fired - event.recorded);
+        channel.flush(u64::MAX);
+        channel.drain(|_| {});
+    }
+    assert!(fits > 0);
+    drop(subscription);
+    channel.close();
     Ok(())
 }

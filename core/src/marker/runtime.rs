@@ -81,7 +81,7 @@ impl<V: ValuesType> RuntimeMarker<V> {
         let Some(slot) = thread::enter_fast() else { return self.record_in_full(Entered::from_site(None), values) };
         // SAFETY: inside the section, which `exit` or `record_in_full` leaves.
         match unsafe { self.marker.sole_subscriber() } {
-            Some(sole) if sole.try_record(slot, values) => slot.exit(),
+            Some(sole) if sole.try_record(slot, values) || sole.lose(slot, values) => slot.exit(),
             _ => self.record_in_full(Entered::from_site(Some(slot)), values),
         }
     }

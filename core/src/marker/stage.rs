@@ -4,7 +4,8 @@ use super::declared::{Marker, MarkerType};
 use super::descriptor::ValuesType;
 use super::field_view::FieldView;
 use super::subscriber::{
-    Aggregate, Consumer, Decision, Filter, Observed, ObservedChannel, RangedAggregate, Subscriber, SubscriberList,
+    Aggregate, Consumer, Decision, Filter, ObservedChannel, RangedAggregate, Rest, SoleAggregate, Subscriber,
+    SubscriberList,
 };
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,47 +14,48 @@ use tracepoint_ring::clock;
 use tracepoint_ring::field::Fields;
 use tracepoint_ring::thread::{self, Entered, ThreadSlot};
 
-/// Goes on with an event that the fast path has evaluated and not recorded, and leaves the section that the fast path has entered. Looks the
-/// slot up again, so that the fast path need not keep it in a register.
+/// Goes on with an event that the fast path has evaluated and not recorded, and leaves the section of `slot`, which the fast path has entered.
+///
+/// The functions that it jumps to do the rest, so that it needs no frame and saves no registers; they are `extern "C"`, so that it can.
 #[cold]
 #[inline(never)]
-pub(crate) extern "C" fn deliver_and_leave<M: MarkerType>(values: *const ()) {
+pub(crate) extern "C" fn deliver_and_leave<M: MarkerType>(values: *const (), slot: &'static ThreadSlot) {
     // SAFETY: the caller is inside a read-side section, and the list is not used after it ends.
-    let Some(list) = (unsafe { M::marker().subscribers.read() }) else { return thread::exit_fast() };
-    // All but the first are functions of their own, so that this one saves no registers; `extern "C"`, so that it can jump to them.
-    if let Some(Observed::Timeless(aggregate)) = &list.observed {
+    let Some(list) = (unsafe { M::marker().subscribers.read() }) else { return slot.exit() };
+    // Not a `match`, which would become a table of jumps.
+    if let Rest::Channel(channel) = &list.rest {
         // SAFETY: this function is private to the crate, and its only caller, `Stage::emit`, passes a pointer to live values of M.
-        observe::<M>(aggregate.as_ref(), 0, unsafe { &*values.cast::<M::Values<'_>>() });
-        thread::exit_fast_inline();
-    } else if let Some(Observed::Channel(observed)) = &list.observed {
-        record_observed::<M>(values, observed);
-    } else if list.observed.is_none() {
-        lose_or_deliver::<M>(values, list);
+        channel.lose_or(unsafe { &*values.cast::<M::Values<'_>>() }, slot, deliver_evaluated::<M>);
+    } else if let Rest::Timeless(aggregate) = &list.rest {
+        observe_timeless::<M>(values, slot, aggregate);
+    } else if let Rest::Observed(observed) = &list.rest {
+        record_observed::<M>(values, slot, observed);
     } else {
-        deliver_to_others::<M>(values, list);
+        deliver_to_others::<M>(values, slot, list);
     }
 }
 
-/// An event of a channel alone that the fast path could not record: mostly because the ring is full.
 #[inline(never)]
-extern "C" fn lose_or_deliver<M: MarkerType>(values: *const (), list: &SubscriberList) {
+extern "C" fn observe_timeless<M: MarkerType>(values: *const (), slot: &'static ThreadSlot, aggregate: &SoleAggregate) {
     // SAFETY: this function is private to the file, and the caller passes a pointer to live values of M.
-    let fields = unsafe { &*values.cast::<M::Values<'_>>() };
-    if let (Some(slot), Some(sole)) = (thread::claimed(), &list.sole) {
-        if sole.lose_if_full(slot, fields) {
-            return thread::exit_fast_inline();
-        }
-    }
-    deliver_to_others::<M>(values, list);
+    observe::<M>(aggregate.get(), 0, unsafe { &*values.cast::<M::Values<'_>>() });
+    slot.exit();
+}
+
+/// An event of a channel alone, of which the full path decides whether it is recorded or lost.
+#[inline(never)]
+extern "C" fn deliver_evaluated<M: MarkerType>(values: *const (), slot: &'static ThreadSlot) {
+    deliver::<M>(slot, values);
+    slot.exit();
 }
 
 /// Records an event in a channel that has aggregates beside it, as the fast path does, and then shows it to them.
 #[inline(never)]
 extern "C" fn record_observed<M: MarkerType>(
     values: *const (),
+    slot: &'static ThreadSlot,
     ObservedChannel { channel, aggregates }: &ObservedChannel,
 ) {
-    let Some(slot) = thread::claimed() else { return thread::exit_fast() };
     // SAFETY: this function is private to the file, and the caller passes a pointer to live values of M.
     let fields = unsafe { &*values.cast::<M::Values<'_>>() };
     match (channel.try_record_timed(slot, fields), &aggregates[..]) {
@@ -66,25 +68,21 @@ extern "C" fn record_observed<M: MarkerType>(
 }
 
 #[inline(never)]
-extern "C" fn deliver_to_others<M: MarkerType>(values: *const (), list: &SubscriberList) {
+extern "C" fn deliver_to_others<M: MarkerType>(values: *const (), slot: &'static ThreadSlot, list: &SubscriberList) {
     // SAFETY: this function is private to the file, and the caller passes a pointer to live values of M.
     let fields = unsafe { &*values.cast::<M::Values<'_>>() };
     // SAFETY: the caller has entered a read-side section, which is left at the end of this function.
     let time = || unsafe { list.time(fields) };
-    match &list.observed {
-        Some(Observed::Sole(aggregate)) => {
+    match &list.rest {
+        Rest::Sole(aggregate) => {
             // Before the aggregate is looked up, so that no registers are saved for it.
             let time = time();
-            observe::<M>(aggregate.as_ref(), time, fields);
+            observe::<M>(aggregate.get(), time, fields);
         }
-        Some(Observed::Several(aggregates)) => show_all::<M>(time(), fields, aggregates),
-        _ => {
-            if let Some(slot) = thread::claimed() {
-                deliver::<M>(slot, values);
-            }
-        }
+        Rest::Several(aggregates) => show_all::<M>(time(), fields, aggregates),
+        _ => deliver::<M>(slot, values),
     }
-    thread::exit_fast_inline();
+    slot.exit();
 }
 
 #[inline(never)]

@@ -2,6 +2,7 @@
 
 use super::field_range::FieldRange;
 use super::field_view::FieldView;
+use std::ptr::NonNull;
 use std::sync::Arc;
 use tracepoint_ring::channel::{EventId, OpenChannel, SoleSubscriber};
 
@@ -144,14 +145,39 @@ pub(crate) struct Entry {
     pub(super) ticket: u64,
 }
 
-/// Aggregates without filters that are alone, or beside one channel without contexts and without a filter.
-pub(super) enum Observed {
-    /// A single one, which gets all events and does not need their time.
-    Timeless(Arc<dyn Aggregate>),
-    Channel(ObservedChannel),
-    /// A single one, which gets all events.
-    Sole(Arc<dyn Aggregate>),
+/// Who gets an event that the fast path has evaluated and not recorded: a channel without contexts and without a filter, aggregates without
+/// filters, or both.
+pub(super) enum Rest {
+    /// A channel alone.
+    Channel(SoleSubscriber),
+    /// A single aggregate, which gets all events and does not need their time.
+    Timeless(SoleAggregate),
+    Observed(ObservedChannel),
+    /// A single aggregate, which gets all events.
+    Sole(SoleAggregate),
     Several(Box<[RangedAggregate]>),
+    /// Other subscribers, which have replaced those that the fast path has found.
+    Others,
+}
+
+/// An aggregate, which `entries` keeps alive. Its address in an `Arc` would have to be computed at each event.
+pub(super) struct SoleAggregate(NonNull<dyn Aggregate>);
+
+// SAFETY: points to an aggregate, which is `Send` and `Sync`.
+unsafe impl Send for SoleAggregate {}
+// SAFETY: as above.
+unsafe impl Sync for SoleAggregate {}
+
+impl SoleAggregate {
+    fn new(aggregate: &Arc<dyn Aggregate>) -> Self {
+        Self(NonNull::from(aggregate.as_ref()))
+    }
+
+    #[inline(always)]
+    pub(super) fn get(&self) -> &dyn Aggregate {
+        // SAFETY: `SubscriberList::new` makes this of an entry of the same list. Both are borrowed, and neither changes.
+        unsafe { self.0.as_ref() }
+    }
 }
 
 /// A channel, which `entries` keeps alive, and the aggregates beside it.
@@ -160,14 +186,16 @@ pub(super) struct ObservedChannel {
     pub(super) aggregates: Box<[RangedAggregate]>,
 }
 
-impl Observed {
+impl Rest {
     fn new(channel: Option<SoleSubscriber>, aggregates: Vec<RangedAggregate>) -> Self {
         match (channel, &aggregates[..]) {
-            (Some(channel), _) => Self::Channel(ObservedChannel { channel, aggregates: aggregates.into() }),
+            (Some(channel), []) => Self::Channel(channel),
+            (Some(channel), _) => Self::Observed(ObservedChannel { channel, aggregates: aggregates.into() }),
             (None, [RangedAggregate { range: None, aggregate }]) if !aggregate.needs_time() => {
-                Self::Timeless(Arc::clone(aggregate))
+                Self::Timeless(SoleAggregate::new(aggregate))
             }
-            (None, [RangedAggregate { range: None, aggregate }]) => Self::Sole(Arc::clone(aggregate)),
+            (None, [RangedAggregate { range: None, aggregate }]) => Self::Sole(SoleAggregate::new(aggregate)),
+            (None, []) => Self::Others,
             (None, _) => Self::Several(aggregates.into()),
         }
     }
@@ -179,15 +207,14 @@ pub(crate) struct SubscriberList {
     /// What the fast path records for: the only subscriber, if it is a channel without contexts and has no filter. If there are aggregates,
     /// this one has no rings, so that events go on in [`deliver_and_leave`](super::deliver_and_leave).
     pub(super) sole: Option<SoleSubscriber>,
-    /// The subscribers of such events.
-    pub(super) observed: Option<Observed>,
+    pub(super) rest: Rest,
     /// Whether a subscriber uses the time of the event.
     pub(super) needs_time: bool,
 }
 
 impl SubscriberList {
     pub(super) fn new(entries: Vec<Entry>) -> Self {
-        let (mut sole, mut observed) = (None, None);
+        let (mut sole, mut rest) = (None, Rest::Others);
         let (mut recorders, mut aggregates, mut is_plain) = (Vec::new(), Vec::new(), true);
         for Entry { subscriber: Subscriber { consumer, filter }, .. } in &entries {
             is_plain &= filter.is_none();
@@ -198,13 +225,12 @@ impl SubscriberList {
             }
         }
         if is_plain && recorders.len() <= 1 {
-            sole = recorders.pop();
-            if !aggregates.is_empty() {
-                observed = Some(Observed::new(sole.replace(SoleSubscriber::without_rings()), aggregates));
-            }
+            let channel = recorders.pop();
+            sole = if aggregates.is_empty() { channel } else { Some(SoleSubscriber::without_rings()) };
+            rest = Rest::new(channel, aggregates);
         }
         let needs_time = entries.iter().any(|entry| entry.subscriber.needs_time());
-        Self { entries: entries.into(), sole, observed, needs_time }
+        Self { entries: entries.into(), sole, rest, needs_time }
     }
 }
 

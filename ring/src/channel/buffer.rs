@@ -9,6 +9,7 @@
 //! * Consumer: takes closed packets, then stores `released`; it may be in another process. Under overwrite it runs only when the owner is
 //!   known to be outside. It also closes the open packets of idle owners (see `flush_handshake`).
 
+mod full_mark;
 mod growth;
 mod switch;
 mod take;
@@ -22,6 +23,7 @@ use super::packet_header::{HEADER_SIZE, StreamKey};
 use super::slots::PacketSlots;
 use super::wait_policy::WaitPolicy;
 use super::wake_word::WakeWord;
+use full_mark::FullMark;
 use growth::Growth;
 #[cfg(target_pointer_width = "64")]
 use std::mem::offset_of;
@@ -73,6 +75,8 @@ pub(super) struct Buffer {
     wake_word: Option<Arc<WakeWord>>,
     /// Of a small ring: when its owner needs a large one.
     growth: Option<Growth>,
+    /// Under discard: what is known of a full buffer.
+    full_mark: FullMark,
 }
 
 #[cfg(target_pointer_width = "64")]
@@ -136,6 +140,7 @@ impl Buffer {
             closed_bytes: AtomicU64::new(0),
             wake_word: None,
             growth: None,
+            full_mark: FullMark::default(),
         }
     }
 

@@ -9,38 +9,49 @@ use super::supply::{FEW, Spares};
 use crate::context::{ContextValues, with_callers};
 use crate::field::{Both, Fields};
 use crate::thread::ThreadSlot;
-use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 impl OpenChannel {
     #[inline(always)]
     fn ring(&self, slot: &'static ThreadSlot) -> Option<&Ring> {
-        let ring = self.ring_table.ring(slot).load(Ordering::Relaxed);
-        if ring.is_null() {
-            return self.take_ring(slot);
-        }
         // Relaxed: this thread has stored the pointer itself.
         // SAFETY: pointers in the table are to rings of this channel, which live as long as it.
-        Some(unsafe { &*ring })
+        self.ring_table.entry(slot).open().map_or_else(|| self.full_or_new_ring(slot), |ring| Some(unsafe { &*ring }))
     }
 
+    /// The ring of a thread that has no open one.
     #[cold]
     #[inline(never)]
-    fn take_ring(&self, slot: &'static ThreadSlot) -> Option<&Ring> {
-        if !self.ring_table.is_attached() || !slot.is_recorded_by(self.number) {
+    fn full_or_new_ring(&self, slot: &'static ThreadSlot) -> Option<&Ring> {
+        let entry = self.ring_table.entry(slot);
+        let Some(ring) = entry.ring() else { return self.take_ring(slot) };
+        // SAFETY: as above.
+        let ring = unsafe { ring.as_ref() };
+        if !ring.main.is_still_full() {
+            entry.set_full(ring, false);
+        }
+        Some(ring)
+    }
+
+    /// Whether the channel records events of this thread.
+    pub(super) fn records(&self, slot: &'static ThreadSlot) -> bool {
+        slot.is_recorded_by(self.number)
+    }
+
+    /// Takes a ring for a thread that has none.
+    pub(super) fn take_ring(&self, slot: &'static ThreadSlot) -> Option<&Ring> {
+        if !self.ring_table.is_attached() || !self.records(slot) {
             return None;
         }
         let ring = self.take_first()?;
         ring.own(slot.tid());
-        let entry = self.ring_table.ring(slot);
-        let taken = std::ptr::from_ref(ring).cast_mut();
-        match entry.compare_exchange(null_mut(), taken, Ordering::Relaxed, Ordering::Relaxed) {
-            Ok(_) => Some(ring),
-            Err(by_handler) => {
+        match self.ring_table.entry(slot).put(ring) {
+            None => Some(ring),
+            Some(by_handler) => {
                 // A signal handler has taken a ring for this thread in between; use that one.
                 self.leave_ring(ring);
                 // SAFETY: as above.
-                Some(unsafe { &*by_handler })
+                Some(unsafe { by_handler.as_ref() })
             }
         }
     }
@@ -76,7 +87,7 @@ impl OpenChannel {
     ) {
         let Some(ring) = self.ring(slot) else {
             // Checked before the filter runs: a rate limit would count the event.
-            if slot.is_recorded_by(self.number) {
+            if self.records(slot) {
                 self.count_ringless(id, filter());
             }
             return;
@@ -116,9 +127,7 @@ impl OpenChannel {
         let next = self.take_spare(&self.large_rings, &self.supply.can_make_large)?;
         next.own(slot.tid());
         next.main.follow(&full.main);
-        let entry = self.ring_table.ring(slot);
-        let [was, is] = [full, next].map(|ring| std::ptr::from_ref(ring).cast_mut());
-        if entry.compare_exchange(was, is, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+        if !self.ring_table.entry(slot).replace(full, next) {
             // The supplier has abandoned the ring, because its memory was lost.
             self.leave_ring(next);
             return None;
@@ -152,6 +161,9 @@ impl OpenChannel {
         };
         if !is_done {
             ring.lost(id.0, Loss::RingFull);
+            if ring.main.is_still_full() {
+                self.ring_table.entry(slot).set_full(ring, true);
+            }
         }
     }
 
@@ -186,7 +198,7 @@ impl OpenChannel {
     /// Counts an event of a thread without a ring.
     #[cold]
     #[inline(never)]
-    fn count_ringless(&self, id: EventId, outcome: FilterOutcome) {
+    pub(super) fn count_ringless(&self, id: EventId, outcome: FilterOutcome) {
         let attached = self.ring_table.is_attached();
         let row = if attached { self.ringless.account() } else { &*self.forked };
         let event = &row[id.0 as usize];
@@ -206,10 +218,9 @@ impl OpenChannel {
 
     /// The thread of `slot` ends: its ring serves another thread.
     pub(super) fn thread_exits(&self, slot: &'static ThreadSlot) {
-        let ring = self.ring_table.ring(slot).swap(null_mut(), Ordering::Relaxed);
-        // SAFETY: pointers in the table are null, or to rings of this channel, which live as long as it.
-        if let Some(ring) = unsafe { ring.as_ref() } {
-            self.leave_ring(ring);
+        if let Some(ring) = self.ring_table.entry(slot).take() {
+            // SAFETY: pointers in the table are to rings of this channel, which live as long as it.
+            self.leave_ring(unsafe { ring.as_ref() });
         }
     }
 
@@ -273,5 +284,34 @@ mod tests {
             }
             channel.close();
         }
+    }
+
+    /// The next event looks for a ring again, or for room, whatever has become of the full one.
+    #[test]
+    fn a_full_ring_is_marked_as_such_until_it_has_room_or_is_replaced() {
+        let config = Channel::discard(1 << 13).packets(4).spares(2).max_rings(2).overflow(0);
+        let channel = OpenChannel::open(config, [1; 16], 0, 1, Box::new(AnonymousMemory)).expect("memory");
+        let (slot, id) = (thread::current().expect("a slot"), channel.add_event().expect("an id"));
+        let fire = |times: usize| {
+            (0..times).for_each(|_| channel.serve(slot, id, 0, &(1_u64, ()), || FilterOutcome::Accepted));
+        };
+        let entry = channel.ring_table.entry(slot);
+        let states = || [entry.open(), entry.full()].map(|ring| ring.is_some());
+        fire(1000);
+        assert_eq!(states(), [false, true]);
+        channel.drain(|_| {});
+        fire(1);
+        assert_eq!(states(), [true, false], "the consumer has released packets");
+        fire(1000);
+        let full = entry.full().expect("full again");
+        // SAFETY: rings live as long as the channel.
+        entry.remove(unsafe { &*full });
+        assert_eq!(states(), [false; 2], "the memory of the ring was lost");
+        fire(1);
+        assert_eq!((states(), entry.open() == Some(full)), ([true, false], false), "the thread has taken another ring");
+        fire(1000);
+        channel.thread_exits(slot);
+        assert!(entry.is_empty());
+        channel.close();
     }
 }

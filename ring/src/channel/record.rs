@@ -1,7 +1,7 @@
 //! Recording: from the subscriber of a marker to the commit in this thread's ring.
 //!
 //! A marker with one subscriber takes the fast path, [`SoleSubscriber::try_record`]: what the full path looks up at every event is looked up
-//! once, when the list of subscribers is made. An event that it cannot write at once, and any other, is counted by
+//! once, when the list of subscribers is made. An event that it cannot write at once, unless it is known to be lost (`lose`), and any other, is counted by
 //! [`OpenChannel::serve`](super::open::OpenChannel::serve) and takes [`Ring::record`].
 //!
 //! A record is a header word, 16 bits of event id and 48 bits of time, and the packed fields behind it.
@@ -12,9 +12,9 @@ use super::account::{EventCounters, Loss};
 use super::buffer::{Buffer, Refused};
 use super::header::HEADER_PAGE;
 use super::open::{EventId, OpenChannel};
-use super::overflow::Overflow;
 use super::packet::PacketPtr;
 use super::ring::Ring;
+use super::ring_entry::RingEntry;
 use crate::clock::{self, TIME_SHIFT, Timestamp};
 use crate::counter::LocalCounter;
 use crate::field::{Fields, NulHandling, Writer, size_behind};
@@ -22,22 +22,22 @@ use crate::hint::{materialize, opaque_ref, unlikely};
 use crate::thread::{MAX_THREADS, ThreadSlot};
 use std::hint::black_box;
 use std::mem::offset_of;
-use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The smallest page of any supported kernel.
 const PAGE: usize = 4096;
 
 /// The lookups for a channel that is the only subscriber of a marker.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct SoleSubscriber {
     /// The rings of the threads, in the channel's table.
-    rings: NonNull<[AtomicPtr<Ring>]>,
+    rings: NonNull<[RingEntry]>,
     id: EventId,
     /// The offset of the event's entry of the account in a ring's memory.
     entry: usize,
-    /// Whether a thread whose ring is full may go on in another one. Used only for a thread that has a ring.
-    overflow: NonNull<Overflow>,
+    /// `None` if there are no rings.
+    channel: Option<NonNull<OpenChannel>>,
 }
 
 // SAFETY: points to a table of atomics, which lives as long as the channel; see `new`.
@@ -48,20 +48,58 @@ unsafe impl Sync for SoleSubscriber {}
 impl SoleSubscriber {
     /// The caller keeps the channel alive for as long as this is used, by an entry in the same list of subscribers.
     pub fn new(channel: &OpenChannel, id: EventId) -> Self {
-        let (rings, overflow) = (NonNull::from(channel.ring_table.rings()), NonNull::from(&channel.overflow));
-        Self { rings, id, entry: Ring::entry_of(id.get()), overflow }
+        let rings = NonNull::from(channel.ring_table.rings());
+        Self { rings, id, entry: Ring::entry_of(id.get()), channel: Some(NonNull::from(channel)) }
     }
 
     /// A subscriber that records nothing: [`try_record`](Self::try_record) finds no ring, so that each event goes on with its values on the path
     /// that the caller has for that. A flag that sends events there would cost all other events its test.
     #[must_use]
     pub fn without_rings() -> Self {
-        static NO_RINGS: [AtomicPtr<Ring>; MAX_THREADS] = [const { AtomicPtr::new(null_mut()) }; MAX_THREADS];
+        static NO_RINGS: [RingEntry; MAX_THREADS] = [const { RingEntry::empty() }; MAX_THREADS];
         // Maps each page now, so that no thread takes the page fault at an event.
-        for ring in NO_RINGS.iter().step_by(PAGE / size_of::<AtomicPtr<Ring>>()) {
-            black_box(ring.load(Ordering::Relaxed));
+        for ring in NO_RINGS.iter().step_by(PAGE / size_of::<RingEntry>()) {
+            black_box(ring.is_empty());
         }
-        Self { rings: NonNull::from(&NO_RINGS), id: EventId(0), entry: 0, overflow: NonNull::dangling() }
+        Self { rings: NonNull::from(&NO_RINGS), id: EventId(0), entry: 0, channel: None }
+    }
+
+    pub(super) const fn id(&self) -> EventId {
+        self.id
+    }
+
+    /// The offset of the event's entry of the account in a ring's memory.
+    pub(super) const fn entry(&self) -> usize {
+        self.entry
+    }
+
+    /// The channel; `None` if there are no rings.
+    ///
+    /// # Safety
+    ///
+    /// The caller is in a section that keeps the list of subscribers.
+    pub(super) unsafe fn channel(&self) -> Option<&OpenChannel> {
+        // SAFETY: the list keeps the channel.
+        self.channel.map(|channel| unsafe { channel.as_ref() })
+    }
+
+    /// The channel, for a caller that has found a ring.
+    ///
+    /// # Safety
+    ///
+    /// As [`channel`](Self::channel), and there are rings.
+    #[inline(always)]
+    pub(super) unsafe fn channel_of_rings(&self) -> &OpenChannel {
+        // SAFETY: as above.
+        unsafe { self.channel.unwrap_unchecked().as_ref() }
+    }
+
+    /// The entry of the calling thread, in the section that `slot` has entered.
+    #[inline(always)]
+    pub(super) fn ring_entry(&self, slot: &'static ThreadSlot) -> &RingEntry {
+        // SAFETY: the caller's section keeps the list of subscribers, which keeps the channel, which owns the table. That has an entry for each
+        // slot index.
+        unsafe { self.rings.as_ref().get_unchecked(slot.index()) }
     }
 
     /// Records an event of the calling thread that is not nested in another one, in the section that `slot` has entered. `false`, with nothing
@@ -76,10 +114,8 @@ impl SoleSubscriber {
     /// As [`try_record`](Self::try_record); returns the time of the event.
     #[inline(always)]
     pub fn try_record_timed<V: Fields>(&self, slot: &'static ThreadSlot, values: &V) -> Option<u64> {
-        // SAFETY: the caller's section keeps the list of subscribers, which keeps the channel, which owns the table and the rings. The
-        // table has an entry for each slot index.
-        let ring = unsafe { self.rings.as_ref().get_unchecked(slot.index()).load(Ordering::Relaxed).as_ref() };
-        let ring = ring?;
+        // SAFETY: the caller's section keeps the list of subscribers, which keeps the channel, which owns the table and the rings.
+        let ring = unsafe { &*self.ring_entry(slot).open()? };
         let now = match values.time() {
             Some(time) => Timestamp::at(time),
             // SAFETY: the caller is inside a section.
@@ -90,21 +126,6 @@ impl SoleSubscriber {
         // SAFETY: the channel has allocated the id, and each of its rings has an entry for it.
         let event = opaque_ref(unsafe { ring.event_at(self.entry) });
         ring.try_record(event, head, values).then_some(head.time)
-    }
-
-    /// Counts an event that [`try_record`](Self::try_record) has not recorded as lost, if that is known at once: the ring is full, and the thread can
-    /// neither wait nor go on in another one. `false`, with nothing counted, if the full path has to decide. The caller is in the same section.
-    ///
-    /// A program that records more than its sinks take loses many events in a row. On the full path each would look at everything that might
-    /// have made room, three times.
-    #[inline]
-    pub fn lose_if_full<V: Fields>(&self, slot: &'static ThreadSlot, values: &V) -> bool {
-        // SAFETY: as in `try_record_timed`.
-        let ring = unsafe { self.rings.as_ref().get_unchecked(slot.index()).load(Ordering::Relaxed).as_ref() };
-        // SAFETY: the ring is one of the channel's, which the caller's section keeps, and the channel has allocated the id.
-        ring.is_some_and(|ring| unsafe {
-            ring.lose_if_full(self.overflow.as_ref(), self.entry, size_of_record(values))
-        })
     }
 }
 
@@ -173,25 +194,6 @@ impl Ring {
             };
         }
         is_recorded
-    }
-
-    /// Counts an event of a record of this size as lost, if the ring is full and stays so. One copy for all markers.
-    ///
-    /// # Safety
-    ///
-    /// As [`event_at`](Self::event_at).
-    #[cold]
-    #[inline(never)]
-    unsafe fn lose_if_full(&self, overflow: &Overflow, entry: usize, size: usize) -> bool {
-        let is_lost = self.main.is_full_for(size) && !overflow.has_permits();
-        if is_lost {
-            // SAFETY: the caller's promise.
-            let event = unsafe { self.event_at(entry) };
-            event.fired.increment();
-            event.lost(Loss::RingFull).increment();
-            self.main.count_discarded();
-        }
-        is_lost
     }
 
     #[cold]
@@ -364,7 +366,7 @@ impl Head {
 
 /// The size of a record in bytes; not negative as a signed number.
 #[inline(always)]
-fn size_of_record<V: Fields>(values: &V) -> usize {
+pub(super) fn size_of_record<V: Fields>(values: &V) -> usize {
     size_behind(HEADER_WORD, values)
 }
 

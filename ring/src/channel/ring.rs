@@ -264,9 +264,11 @@ mod tests {
         let [main, _] = ring.buffers();
         let closed = main.closed_packets();
         assert_eq!(closed, 0..7, "the eighth is open");
+        assert!(main.is_still_full());
         for invalid in [8, u64::MAX] {
             main.release(invalid);
             assert_eq!(fill(recorded), 0, "{invalid}");
+            assert!(!main.is_still_full(), "the position becomes valid when the eighth is closed, or not");
             assert!(main.waiting_percent() <= 100);
         }
         // SAFETY: the packet is closed and not released.

@@ -7,17 +7,17 @@
 //! The table has room for every thread that can have a slot, 64 KiB. Of its pages those of the threads that there are, and of the next ones,
 //! are resident ([`prepare`](RingTable::prepare)), so that no thread takes the page fault at its first event.
 
-use super::ring::Ring;
+use super::ring_entry::RingEntry;
 use crate::thread::{self, MAX_THREADS, ThreadSlot};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
-use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 #[repr(C)]
 struct Table {
     /// 1 in the process that allocated the table.
     attached: AtomicU32,
-    rings: [AtomicPtr<Ring>; MAX_THREADS],
+    rings: [RingEntry; MAX_THREADS],
 }
 
 /// The rings of the threads, by slot index.
@@ -35,7 +35,7 @@ unsafe impl Sync for RingTable {}
 
 const PAGE: usize = 4096;
 /// The number of entries on a page.
-const OF_PAGE: usize = PAGE / size_of::<AtomicPtr<Ring>>();
+const OF_PAGE: usize = PAGE / size_of::<RingEntry>();
 const LAYOUT: Layout = match Layout::from_size_align(size_of::<Table>().next_multiple_of(PAGE), PAGE) {
     Ok(layout) => layout,
     Err(_) => panic!("a page is a power of two"),
@@ -62,8 +62,7 @@ impl RingTable {
             return;
         }
         for ring in self.rings()[from..wanted].iter().step_by(OF_PAGE).chain([&self.rings()[wanted - 1]]) {
-            // Writes to the page, and changes nothing: the thread of this entry may have stored its ring.
-            let _ = ring.compare_exchange(null_mut(), null_mut(), Ordering::Relaxed, Ordering::Relaxed);
+            ring.touch();
         }
         self.resident.store(wanted, Ordering::Relaxed);
     }
@@ -91,14 +90,14 @@ impl RingTable {
         self.table().attached.load(Ordering::Relaxed) != 0
     }
 
-    /// The ring of a thread; null if it has none.
+    /// The entry of a thread.
     #[inline(always)]
-    pub(super) fn ring(&self, slot: &'static ThreadSlot) -> &AtomicPtr<Ring> {
+    pub(super) fn entry(&self, slot: &'static ThreadSlot) -> &RingEntry {
         &self.table().rings[slot.index()]
     }
 
-    /// The rings of all threads, by slot index.
-    pub(super) fn rings(&self) -> &[AtomicPtr<Ring>] {
+    /// The entries of all threads, by slot index.
+    pub(super) fn rings(&self) -> &[RingEntry] {
         &self.table().rings
     }
 
@@ -106,7 +105,7 @@ impl RingTable {
     pub(super) fn detach(&self) {
         self.table().attached.store(0, Ordering::Relaxed);
         for ring in &self.table().rings {
-            ring.store(null_mut(), Ordering::Relaxed);
+            ring.clear();
         }
     }
 }

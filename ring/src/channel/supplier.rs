@@ -27,7 +27,6 @@ use super::open::OpenChannel;
 use super::ring::Ring;
 use super::supply::{PERIOD, Round, Seen, Spares};
 use std::io;
-use std::ptr::null_mut;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -182,13 +181,10 @@ impl OpenChannel {
     /// Abandons rings whose memory was lost: removes them from the pool, and makes their threads take another one at their next event.
     fn abandon_broken(&self, rings: &[Arc<Ring>]) {
         for ring in rings.iter().filter(|ring| !ring.is_whole()) {
-            let broken = Arc::as_ptr(ring).cast_mut();
-            self.spares_of(ring).pool.remove(broken);
-            for entry in self.ring_table.rings() {
-                // Relaxed, as for the whole table: a thread that finds null takes a ring from the pool (L2). A thread that is using the
-                // old ring may go on, since the ring lives as long as the channel.
-                let _ = entry.compare_exchange(broken, null_mut(), Ordering::Relaxed, Ordering::Relaxed);
-            }
+            self.spares_of(ring).pool.remove(Arc::as_ptr(ring));
+            // A thread that finds its entry empty takes a ring from the pool (L2). A thread that is using the old ring may go on, since the ring
+            // lives as long as the channel.
+            self.ring_table.rings().iter().for_each(|entry| entry.remove(ring));
         }
     }
 

@@ -197,11 +197,5 @@ pub fn enter_fast() -> Option<&'static ThreadSlot> {
 #[cold]
 #[inline(never)]
 pub fn exit_fast() {
-    exit_fast_inline();
-}
-
-/// The same, for functions that are not inlined in sites.
-#[inline(always)]
-pub fn exit_fast_inline() {
     fast_path_slot().exit();
 }

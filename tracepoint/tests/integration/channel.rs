@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tracepoint::marker::{Decision, FieldView, Filter, Subscriber, Subscription};
-use tracepoint_ring::channel::{AnonymousMemory, Channel, Loss, OpenChannel};
+use tracepoint::marker::{Aggregate, Decision, FieldView, Filter, Subscriber, Subscription};
+use tracepoint_ring::channel::{AnonymousMemory, Channel, HEADER_SIZE, Loss, OpenChannel};
 
 tracepoint::define_trace! {
     provider = "channel";
@@ -64,6 +64,60 @@ fn a_record_fits_or_is_counted_as_too_large() {
     Subscription::end_all(vec![subscription]);
     let event = channel.account().events[0].clone();
     assert_eq!((event.fired, event.recorded, event.lost(Loss::TooLarge)), (3, 2, 1));
+    channel.close();
+}
+
+/// Sees all events, and does nothing.
+struct Watch;
+
+impl Aggregate for Watch {
+    fn observe(&self, _: u64, _: FieldView<'_>) {}
+}
+
+/// Events that a full ring has no room for are counted without a look at its packets, until the consumer releases one: by event and reason,
+/// whatever their sizes, and whether the flusher has closed the open packet or an aggregate is beside the channel meanwhile.
+#[test]
+fn what_a_full_ring_loses_is_counted_until_it_has_room() {
+    own_process!();
+    const PACKETS: u64 = 4;
+    const SIZE: u64 = 2048;
+    // Of 16 bytes each.
+    let fits = PACKETS * (SIZE - HEADER_SIZE as u64) / 16;
+    let config = Channel::discard((PACKETS * SIZE) as usize).packets(PACKETS as usize);
+    let channel = open(config.spares(1).max_rings(1).overflow(0));
+    let subscriptions = ["channel:numbered", "channel:sized"].map(|name| record(name, &channel));
+    let account = |id: usize| {
+        let event = &channel.account().events[id];
+        [event.fired, event.recorded, event.lost(Loss::RingFull), event.lost(Loss::TooLarge)]
+    };
+    let watched = tracepoint::find("channel:numbered").expect("listed").marker().expect("has fields");
+    let mut watch = None;
+    for round in 1..=3 {
+        // The first event that has room again is one beside the aggregate in the second round, and one of the channel alone in the third.
+        if round == 3 {
+            watch = None;
+        }
+        trace_numbered(0);
+        drop(watch.take());
+        (2..fits).for_each(trace_numbered);
+        // A record of 16 bytes has room, and no larger one.
+        (0..3).for_each(|_| trace_sized(&[0; 5]));
+        trace_sized(&[0; SIZE as usize]);
+        (0..4).for_each(trace_numbered);
+        channel.flush(u64::MAX);
+        (0..2).for_each(trace_numbered);
+        watch = Some(watched.subscribe(Subscriber::aggregate(Arc::new(Watch))).expect("switches"));
+        (0..2).for_each(trace_numbered);
+        trace_sized(&[0; 5]);
+        trace_sized(&[0; SIZE as usize]);
+        assert_eq!(account(0), [round * (fits + 7), round * fits, round * 7, 0]);
+        assert_eq!(account(1), [round * 6, 0, round * 4, round * 2]);
+        let mut taken = 0;
+        channel.drain(|packet| taken += (packet.bytes.len() - HEADER_SIZE) as u64 / 16);
+        assert_eq!(taken, fits, "round {round}");
+    }
+    drop(watch);
+    Subscription::end_all(subscriptions.into());
     channel.close();
 }
 

@@ -10,7 +10,7 @@ use super::super::slots::sequence_of;
 use super::growth::Growth;
 use super::{Buffer, MAX_AGE, Refused, WAKE_AT};
 use std::ptr::null_mut;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 impl Buffer {
     /// Makes sure that a packet with room for `size` bytes is open, opening the next one if necessary. Returns the offset of the free bytes.
@@ -56,6 +56,7 @@ impl Buffer {
             }
         }
         if self.policy != Policy::Overwrite && !self.has_free_slot(next) {
+            self.mark_full(next, if open && fresh { packet_size - used } else { 0 });
             return Err(if self.growth.is_some() { Loss::NoRing } else { Loss::RingFull }.into());
         }
         failpoint!(SwitchBegun, self.stream.instance);
@@ -106,18 +107,30 @@ impl Buffer {
         self.released_packets() >= self.slots.released_for(next)
     }
 
-    /// Whether a record of this size is lost for want of room, and nothing but the consumer changes that: the open packet, which the flusher has not
-    /// requested, has no room, and the next slot is not free. The owner is not writing.
-    #[inline]
-    pub(in crate::channel) fn is_full_for(&self, size: usize) -> bool {
-        // The end of a packet that is open and not requested.
-        let limit = self.handshake.limit();
-        let used = self.used.load(Ordering::Relaxed);
-        self.policy == Policy::Discard
-            && self.growth.is_none()
-            && size <= limit.saturating_sub(HEADER_SIZE)
-            && size > limit.saturating_sub(used)
-            && !self.is_free(self.counters().closed.load(Ordering::Relaxed) + 1)
+    /// Marks the buffer as full, except for records that fit into the `room` of the open packet. The slot of packet `next` was not free, and the
+    /// owner is writing.
+    fn mark_full(&self, next: u64, room: usize) {
+        let released = self.released().load(Ordering::Relaxed);
+        let closed = self.counters().closed.load(Ordering::Relaxed);
+        // The consumer may have released the slot since. An invalid position could become valid when a packet is closed.
+        let is_full = released < self.slots.released_for(next) && released <= closed;
+        if is_full && self.policy == Policy::Discard && self.growth.is_none() {
+            self.full_mark.set(released, room + 1, self.packet_size() - HEADER_SIZE);
+        } else {
+            self.full_mark.clear();
+        }
+    }
+
+    /// Whether a record of this size has no room, because the buffer was full, and the consumer has released nothing since. `false` if that
+    /// is not known. `released` is the position of this buffer's consumer. The owner is not writing.
+    #[inline(always)]
+    pub(in crate::channel) fn is_still_full_for(&self, size: usize, released: &AtomicU64) -> bool {
+        self.full_mark.covers(size, released)
+    }
+
+    /// Whether the buffer was full when a record was last refused, and the consumer has released nothing since.
+    pub(in crate::channel) fn is_still_full(&self) -> bool {
+        self.full_mark.is_current(self.released())
     }
 
     /// Whether a packet can be opened behind the closed ones. No packet is open.

@@ -109,6 +109,6 @@ impl OpenChannel {
     }
 
     fn has_no_ring(&self, slot: usize) -> bool {
-        self.ring_table.rings()[slot].load(Ordering::Relaxed).is_null()
+        self.ring_table.rings()[slot].is_empty()
     }
 }

@@ -1,0 +1,122 @@
+//! Losing: the end of an event that the fast path has evaluated and not recorded, and of which it is known at once that it is lost.
+//!
+//! A program that records more than its sinks take loses many events in a row, of which none can be recorded: the thread's ring is full, or no
+//! ring is ready for the thread. They are counted here, without a clock that is read and a packet that is looked at. All others take the full
+//! path, which decides what becomes of them.
+
+use super::account::{EventCounters, Loss};
+use super::header::{Header, StreamCounters};
+use super::open::FilterOutcome;
+use super::record::{SoleSubscriber, size_of_record};
+use crate::counter::LocalCounter;
+use crate::field::Fields;
+use crate::thread::ThreadSlot;
+use std::mem::offset_of;
+use std::ptr::NonNull;
+
+/// Goes on with the values of an event that is not known to be lost, and leaves the section.
+type Otherwise = extern "C" fn(*const (), &'static ThreadSlot);
+
+impl SoleSubscriber {
+    /// Counts an event that [`try_record`](Self::try_record) has not recorded as lost, if that is known, and leaves the section that `slot` has
+    /// entered. Otherwise calls `otherwise` with the values and the slot, which leaves it.
+    #[inline(always)]
+    pub fn lose_or<V: Fields>(&self, values: &V, slot: &'static ThreadSlot, otherwise: Otherwise) {
+        lose_or(std::ptr::from_ref(values).cast(), slot, self, size_of_record(values), otherwise);
+    }
+
+    /// Counts an event that [`try_record`](Self::try_record) has not recorded as lost, if that is known. `false`, with nothing counted, if the full
+    /// path has to decide. The caller is in the same section.
+    #[inline]
+    pub fn lose<V: Fields>(&self, slot: &'static ThreadSlot, values: &V) -> bool {
+        self.lose_record(slot, size_of_record(values))
+    }
+
+    /// The same for an event with a record of this size. One copy for all markers.
+    #[inline(never)]
+    fn lose_record(&self, slot: &'static ThreadSlot, size: usize) -> bool {
+        self.lose_in_full_ring(slot, size).unwrap_or_else(|| self.lose_without_ring(slot))
+    }
+
+    /// The same for a thread whose ring was full; `None` if it was not.
+    #[inline(always)]
+    fn lose_in_full_ring(&self, slot: &'static ThreadSlot, size: usize) -> Option<bool> {
+        // SAFETY: the caller's section keeps the list of subscribers, which keeps the channel, which owns the rings in its table. The channel has
+        // allocated the id, and each of its rings has an entry for it.
+        unsafe {
+            let ring = &*self.ring_entry(slot).full()?;
+            // One load of the address of the header, which has the consumer's position and a counter.
+            let base = ring.base;
+            let released = &base.cast::<Header>().as_ref().main_released;
+            let is_lost =
+                ring.main.is_still_full_for(size, released) && !self.channel_of_rings().overflow.has_permits();
+            if is_lost {
+                lose_at(base, self.entry());
+            }
+            Some(is_lost)
+        }
+    }
+
+    /// The same for a thread that has no open ring, if it gets none.
+    #[cold]
+    #[inline(never)]
+    fn lose_without_ring(&self, slot: &'static ThreadSlot) -> bool {
+        // SAFETY: as above.
+        let Some(channel) = (unsafe { self.channel() }) else { return false };
+        if !self.ring_entry(slot).is_empty() || channel.take_ring(slot).is_some() {
+            return false;
+        }
+        if channel.records(slot) {
+            channel.count_ringless(self.id(), FilterOutcome::Accepted);
+        }
+        true
+    }
+}
+
+/// One copy for all markers, without a frame, for which its caller, a marker's, needs none either: both jump.
+#[inline(never)]
+extern "C" fn lose_or(
+    values: *const (),
+    slot: &'static ThreadSlot,
+    sole: &SoleSubscriber,
+    size: usize,
+    otherwise: Otherwise,
+) {
+    match sole.lose_in_full_ring(slot, size) {
+        Some(true) => slot.exit(),
+        Some(false) => otherwise(values, slot),
+        None => lose_without_ring_or(values, slot, sole, otherwise),
+    }
+}
+
+#[cold]
+#[inline(never)]
+extern "C" fn lose_without_ring_or(
+    values: *const (),
+    slot: &'static ThreadSlot,
+    sole: &SoleSubscriber,
+    otherwise: Otherwise,
+) {
+    if sole.lose_without_ring(slot) {
+        return slot.exit();
+    }
+    otherwise(values, slot);
+}
+
+/// Counts an event as lost because its ring is full, each counter by an instruction with its offset.
+///
+/// # Safety
+///
+/// `base` is the memory of the calling thread's ring, which has an entry of an event at `entry`.
+#[inline(always)]
+unsafe fn lose_at(base: NonNull<u8>, entry: usize) {
+    const LOST: usize = offset_of!(EventCounters, lost) + Loss::RingFull as usize * size_of::<LocalCounter>();
+    const DISCARDED: usize = offset_of!(Header, main_counters) + offset_of!(StreamCounters, discarded);
+    // SAFETY: the caller's promise; the memory begins with the header.
+    unsafe {
+        let event = base.add(entry);
+        LocalCounter::increment_at::<{ offset_of!(EventCounters, fired) }>(event);
+        LocalCounter::increment_at::<LOST>(event);
+        LocalCounter::increment_at::<DISCARDED>(base);
+    }
+}
