@@ -1,8 +1,8 @@
-//! What a site that is on runs: the fast path and the full path of an event, from the section to the values of its fields.
+//! The code that an enabled site runs: the fast path and the full path of an event, from the section to the values of its fields.
 //!
 //! The generated cold function calls [`fire_fast`], and [`fire_full`] for events that the fast path does not take. Both serve the
 //! tracepoint's marker; then the full path runs the probes. In this order the recorded time is as close to the site as possible, and events
-//! that probes record come after the event that ran the probes.
+//! recorded by probes come after the event that ran the probes.
 //!
 //! The expansion of a field block calls [`derived`], which evaluates the fields once for all subscribers of the marker.
 
@@ -19,9 +19,10 @@ use tracepoint_ring::thread::{self, ThreadSlot};
 
 pub use tracepoint_ring::thread::Entered;
 
-/// The fast path, for an event that does not fire inside another one, and whose tracepoint has no condition, no probe, and a sole
-/// subscriber that is a channel without filter and contexts. With aggregates beside that channel, or instead of it, it evaluates the fields,
-/// and a function out of line records and shows them. For other events it evaluates nothing and returns what the caller passes to [`fire_full`].
+/// The fast path, for an event that does not fire inside another one, and whose tracepoint has no condition, no probe, and a sole subscriber that is
+/// a channel without filter and contexts. If there are aggregates in addition to that channel, or instead of it, it evaluates the fields, and an
+/// out-of-line function records them and passes them to the aggregates. For other events it evaluates nothing and returns the argument for
+/// [`fire_full`].
 #[inline(always)]
 pub fn fire_fast<T: TracepointType>(args: &T::Args<'_>) -> Result<(), Entered> {
     align_function();
@@ -34,7 +35,7 @@ pub fn fire_fast<T: TracepointType>(args: &T::Args<'_>) -> Result<(), Entered> {
     };
     match T::mark::<true>(slot, args) {
         Served::Fast => slot.exit(),
-        // Looks the slot up again: keeping it in a register across the call would save that register at every event.
+        // Looks up the slot again: keeping it across the call would cost every event the saving of a register.
         Served::InFull => thread::exit_fast(),
         Served::InFullAndLeft => {}
         Served::No => return Err(Entered::from_site(Some(slot))),
@@ -42,7 +43,7 @@ pub fn fire_fast<T: TracepointType>(args: &T::Args<'_>) -> Result<(), Entered> {
     Ok(())
 }
 
-/// The full path, for any event: with any condition, subscribers and probes, also inside another event.
+/// The full path, for any event: with any condition, subscribers and probes, even inside another event.
 #[inline(always)]
 pub fn fire_full<T: TracepointType>(args: &T::Args<'_>, entered: Entered) {
     thread::section(entered, |slot| {
@@ -62,7 +63,7 @@ pub fn fire_full<T: TracepointType>(args: &T::Args<'_>, entered: Entered) {
 }
 
 impl Marker {
-    /// The subscriber that the fast path records for; `None` if events take the full path.
+    /// The subscriber of the fast path; `None` if events take the full path.
     ///
     /// # Safety
     ///
@@ -84,7 +85,7 @@ pub struct Stage<'s, M> {
     slot: &'static ThreadSlot,
     /// The subscriber that gets the event on the fast path; `None` on the full path.
     sole: Option<&'s SoleSubscriber>,
-    /// Other than `No` once the values are evaluated: from then on the subscribers account for the event.
+    /// `No` until the values are evaluated; from then on the subscribers account for the event.
     served: &'s Cell<Served>,
     marker: PhantomData<fn() -> M>,
 }
@@ -113,7 +114,7 @@ impl<M: MarkerType> Stage<'_, M> {
     }
 }
 
-/// The stage of a marker derived from a field block: `evaluate` holds the field expressions. Called inside a read-side section.
+/// The stage of a marker derived from a field block. `evaluate` contains the field expressions. Called inside a read-side section.
 #[inline(always)]
 pub fn derived<M: MarkerType, const FAST: bool>(
     slot: &'static ThreadSlot,

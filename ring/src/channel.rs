@@ -1,6 +1,6 @@
 //! Channels: sets of rings with one policy and one account of losses.
 //!
-//! A channel receives events from the marker stage, and its consumer (a drain) takes whole packets to the sinks.
+//! A channel receives events from the marker stage, and its consumer (a drain) takes complete packets to the sinks.
 //!
 //! ```text
 //!   site ──fired──▶ stage ──filter──▶ this thread's ring ──record──▶ open packet ──full──▶ closed packet ──drain──▶ sink
@@ -11,18 +11,19 @@
 //! ```
 //!
 //! A thread takes its ring from a pool of prefaulted spares at its first event, and hands it on when it ends. The consumer, never a site,
-//! refills the pool, and prepares the rings of ended threads for new ones that could not be handed on. The modules:
+//! refills the pool, and recycles rings of ended threads that could not be handed on. The modules:
 //!
-//! * [`memory`](RingMemory): the memory that a ring is given; this crate opens no files. `header`: its layout, so that other processes can
+//! * [`memory`](RingMemory): the memory of a ring; this crate opens no files. `header`: its layout, so that other processes can
 //!   read it (`docs/format-ring.md`).
-//! * `record`: reserve, write, commit. `lose`: what is known to be lost without a look at the packet. `buffer`: the packets of a stream. `slots`: where each of them is, and which
-//!   wait; the two takers of packets. `packet_header`: the header of a packet; `packet`: its stores. `flush_handshake`: whether the owner or
-//!   the flusher may access the open packet. `wait_policy`: the bounded wait.
-//! * `ring`: the two buffers and the counters of one thread. `ownership`: its state. `pool`: the spare rings. `supplier`, `supply`: how many there are, small and large.
-//!   `ring_table`: the ring of each thread, empty in a forked child; `ring_entry`: one of its entries.
-//! * `overflow`: goes on in another ring when a thread's own is full. `wake_word`: wakes the consumer when a ring gets full while it sleeps; `sleep_state`: the orderings of that.
-//! * `account`: what was fired, recorded and lost, by reason. `open`: the channel. `producer`: events on
-//!   their way into it. `consumer`: its consumer. `finish`: the end of its recording.
+//! * `record`: reserve, write, commit. `lose`: events known to be lost without examining the packet. `buffer`: the packets of a stream. `slots`:
+//!   their positions, and the packets that wait; the two kinds of consumers. `packet_header`: the header of a packet; `packet`: its stores.
+//!   `flush_handshake`: the access of owner and flusher to the open packet. `wait_policy`: the bounded wait.
+//! * `ring`: the two buffers and the counters of one thread. `ownership`: its state. `pool`: the spare rings. `supplier`, `supply`: the numbers of
+//!   small and large rings. `ring_table`: the ring of each thread, empty in a forked child; `ring_entry`: an entry of the table.
+//! * `overflow`: continues in another ring when a thread's own is full. `wake_word`: wakes a sleeping consumer when a ring fills up; `sleep_state`:
+//!   the orderings for that.
+//! * `account`: counts of fired, recorded and lost events, by reason. `open`: the channel. `producer`: events on
+//!   their way into it. `consumer`: the consumer's side. `finish`: the end of its recording.
 //! * `failpoint`: named points at which a test kills the process; empty without the feature of that name.
 
 #[cfg(not(feature = "failpoints"))]

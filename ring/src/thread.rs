@@ -10,8 +10,8 @@
 //! interrupts a claim finds no slot yet and claims one of its own; the interrupted claim then finds that the thread has a slot, and releases
 //! the one that it has just claimed.
 //!
-//! The table is static and has room for [`MAX_THREADS`] threads. Events of threads beyond that, and events fired so late in a thread's life
-//! that its slot is gone, are counted by [`unserved_events`] and not served otherwise.
+//! The table is static and has room for [`MAX_THREADS`] threads. Events of further threads, and events fired so late in a thread's life
+//! that its slot is gone, are only counted, by [`unserved_events`].
 
 mod exit;
 mod scheduling;
@@ -32,21 +32,21 @@ use crate::primitive::light_fence;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// The number of threads that can have a slot at the same time.
+/// Maximum number of threads that can have a slot at the same time.
 pub const MAX_THREADS: usize = 8192;
 
 static UNSERVED: LocalCounter = LocalCounter::new();
 
-/// Events for which no probe could run and nothing could be recorded: those of threads beyond [`MAX_THREADS`], those in a destructor that
-/// ran after the thread had left the table, and those nested more than 64 deep.
+/// Events for which no probe could run and nothing could be recorded: events of threads beyond [`MAX_THREADS`], events in a destructor that
+/// ran after the thread had left the table, and events nested more than 64 deep.
 pub fn unserved_events() -> u64 {
     UNSERVED.get()
 }
 
-/// Where an event comes from when it takes the full path.
+/// The origin of an event that takes the full path.
 #[derive(Clone, Copy, Debug)]
 pub struct Entered {
-    /// The slot of the section that `enter_fast` has entered, if it has.
+    /// The slot of the section entered by `enter_fast`, if any.
     slot: Option<&'static ThreadSlot>,
     /// The stack pointer in the function that the site has called.
     site: usize,
@@ -86,8 +86,8 @@ pub fn section<R>(entered: Entered, body: impl FnOnce(&'static ThreadSlot) -> R)
     Some(result)
 }
 
-/// F2, the flusher's half: every thread that begins to write an event from here on sees what the caller stored before. Its partner is F1.
-/// `false` if there was no fence: inside a section without `membarrier`, or if the kernel no longer provides it.
+/// F2, the flusher's half: every thread that begins to write an event from now on sees the caller's earlier stores. Its partner is F1.
+/// Returns `false` if there was no fence: inside a section without `membarrier`, or if the kernel no longer provides it.
 #[must_use]
 pub(crate) fn fence_owners() -> bool {
     if crate::membarrier::is_asymmetric() {
@@ -97,24 +97,24 @@ pub(crate) fn fence_owners() -> bool {
     }
 }
 
-/// Whether the calling thread is not inside an event that is nested in another one.
+/// Returns whether the calling thread is not inside an event that is nested in another one.
 pub(crate) fn is_outermost() -> bool {
     claimed().is_none_or(|slot| !slot.is_nested())
 }
 
-/// Where the calling thread is, inside an event.
+/// The position of the calling thread inside an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// The index of its slot, in `0..MAX_THREADS`. Small indices are given first. A thread that gets a slot sees all that the previous owner
-    /// of the slot wrote (T1).
+    /// The index of its slot, in `0..MAX_THREADS`. Small indices are assigned first. A thread that gets a slot sees everything that the previous
+    /// owner of the slot wrote (T1).
     pub index: usize,
     /// The kernel's thread id.
     pub tid: u32,
-    /// Whether its running event is nested in another one, as an event of a signal handler or of a probe can be.
+    /// True if its running event is nested in another one, as an event of a signal handler or of a probe can be.
     pub is_nested: bool,
 }
 
-/// Where the calling thread is; `None` if it has no slot, because it has not fired, or no longer does.
+/// The position of the calling thread; `None` if it has no slot, because it has not fired yet, or no longer has one.
 #[inline]
 pub fn position() -> Option<Position> {
     claimed().map(|slot| Position { index: slot.index(), tid: slot.tid(), is_nested: slot.is_nested() })
@@ -126,7 +126,7 @@ pub fn index() -> Option<usize> {
     claimed().map(ThreadSlot::index)
 }
 
-/// The number of threads in the table for whose slot's index `is_counted` holds.
+/// Number of threads in the table whose slot index `is_counted` accepts.
 pub(crate) fn count_claimed(is_counted: impl Fn(usize) -> bool) -> usize {
     table::claimed_slots().filter(|index| is_counted(*index)).count()
 }
@@ -135,33 +135,33 @@ fn count_unserved() {
     UNSERVED.add_shared(1);
 }
 
-/// Stops tracing the calling thread, and does not count its events: for threads that drain channels, whose own events would make more work
-/// for them without end.
+/// Stops tracing the calling thread, and does not count its events. For threads that drain channels: their own events would endlessly create
+/// more work for them.
 #[doc(hidden)]
 pub fn never_trace_this_thread() {
     table::never_trace_current();
 }
 
-/// Keeps the code of this module loaded. To be called before a key is switched on, and before any lock is taken.
+/// Keeps the code of this module loaded. Must be called before a key is switched on, and before any lock is taken.
 pub(crate) fn pin_this_object() {
     exit::pin_this_object();
 }
 
-/// Prepares what a later claim needs. To be called before a key is switched on, with the update lock held.
+/// Prepares the prerequisites of a later claim. Must be called before a key is switched on, with the update lock held.
 pub(crate) fn prepare() {
     crate::membarrier::register();
     exit::prepare(table::leave);
     crate::fork::register(&table::FORK_HOOKS);
 }
 
-/// What a layer above this one does when a thread gives its slot back.
+/// The hook of a higher layer for a thread that gives its slot back.
 pub(crate) type ExitHook = fn(&'static ThreadSlot);
 
 static EXIT_HOOK: AtomicPtr<ExitHook> = AtomicPtr::new(null_mut());
 
-/// Sets the function that runs, inside a section of the slot, whenever a thread gives its slot back. There is one: that of channels.
+/// Sets the function that runs, inside a section of the slot, whenever a thread gives its slot back. There is one, the hook of channels.
 pub(crate) fn set_exit_hook(hook: &'static ExitHook) {
-    // T2: Release pairs with the Acquire load in `run_exit_hook`: the hook finds what was stored before it was set.
+    // T2: Release pairs with the Acquire load in `run_exit_hook`: the hook finds everything stored before it was set.
     EXIT_HOOK.store(std::ptr::from_ref(hook).cast_mut(), Ordering::Release);
 }
 

@@ -1,12 +1,11 @@
-//! Markers that are registered while the program runs, for callsites that are known at run time only, such as those of other libraries for
-//! tracing. Their fire path begins with a load of the key's flag; they have no sites.
+//! Markers registered while the program runs, for callsites that are known only at run time, such as those of other tracing
+//! libraries. Their fire path begins with a load of the key's flag; they have no sites.
 //!
-//! They are never removed: what describes them is leaked, and their number is bounded. The list is changed under the update lock, so that
-//! no fork finds its mutex locked. What registers markers declares `tracepoint:registers_markers`, for which recordings get further counters.
+//! They are never removed: their descriptions are leaked, and their number is bounded. The list is changed under the update lock, so that no fork
+//! finds its mutex locked. A library that registers markers declares `tracepoint:registers_markers`, for which recordings get additional counters.
 //!
-//! Two hooks connect what is above and beside this crate. The agent learns of new markers, and of loaded objects that may have some, to which
-//! the rules of its sessions may apply.
-//! The bridge to another library learns that subscriptions were started or ended, so that callsites that are off can be told so.
+//! Two hooks connect other crates. The agent is notified of new markers, and of loaded objects that may have some, because the rules of its sessions
+//! may match them. The bridge to another library is notified when subscriptions start or end, so that it can update the callsites of that library.
 
 use super::declared::Marker;
 use super::descriptor::{MarkerParts, ValuesType};
@@ -19,23 +18,23 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use tracepoint_ring::thread::{self, Entered};
 use tracepoint_ring::update::UpdateGuard;
 
-/// How many markers can be registered at run time.
+/// Maximum number of markers that can be registered at run time.
 pub const MAX_RUNTIME_MARKERS: usize = 1 << 14;
 
 static MARKERS: Mutex<Vec<&'static Marker>> = Mutex::new(Vec::new());
 static REGISTERED: OnceLock<fn(Registered)> = OnceLock::new();
 static SWITCHED: OnceLock<fn()> = OnceLock::new();
 
-/// What was registered.
+/// The object of a registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Registered {
     /// Markers, at run time.
     Markers,
-    /// A linked object, by its constructor: the thread may be inside `dlopen`, and hold the dynamic linker's lock.
+    /// A linked object, registered by its constructor: the thread may be inside `dlopen`, and hold the dynamic linker's lock.
     Object,
 }
 
-/// A marker that was registered at run time, whose values have the type `V::Values`.
+/// A marker registered at run time. Its values have the type `V::Values`.
 pub struct RuntimeMarker<V> {
     marker: &'static Marker,
     values: PhantomData<fn(V)>,
@@ -56,8 +55,8 @@ impl<V> fmt::Debug for RuntimeMarker<V> {
 }
 
 impl<V: ValuesType> RuntimeMarker<V> {
-    /// Registers a marker, whose fields describe `V::Values`; `None` if there are [`MAX_RUNTIME_MARKERS`]. Call [`announce`] after a group of
-    /// markers.
+    /// Registers a marker with fields that describe `V::Values`; `None` if there are [`MAX_RUNTIME_MARKERS`] already. Call [`announce`] after a group
+    /// of markers.
     pub fn register(parts: MarkerParts, _: &UpdateGuard<'_>) -> Option<Self> {
         let mut markers = MARKERS.lock().unwrap_or_else(PoisonError::into_inner);
         if markers.len() == MAX_RUNTIME_MARKERS {
@@ -69,13 +68,13 @@ impl<V: ValuesType> RuntimeMarker<V> {
         Some(Self { marker, values: PhantomData })
     }
 
-    /// Whether there is a subscriber: one relaxed load.
+    /// Returns whether there is a subscriber: one relaxed load.
     #[inline]
     pub fn is_on(&self) -> bool {
         self.marker.is_on()
     }
 
-    /// Delivers an event to the subscribers, as the expansion of a field block does.
+    /// Delivers an event to the subscribers, like the expansion of a field block.
     #[inline]
     pub fn record(&self, values: &V::Values<'_>) {
         let Some(slot) = thread::enter_fast() else { return self.record_in_full(Entered::from_site(None), values) };
@@ -86,7 +85,7 @@ impl<V: ValuesType> RuntimeMarker<V> {
         }
     }
 
-    /// Counts an event of which the values could not be had, because that panicked, as lost for the subscribers. The panic ends here.
+    /// Counts an event as lost for the subscribers, because the evaluation of its values panicked. The panic ends here.
     #[cold]
     pub fn panicked(&self, panic: Box<dyn Any + Send>) {
         thread::section(Entered::from_site(None), |_| panicked(self.marker, false, panic));
@@ -99,7 +98,7 @@ impl<V: ValuesType> RuntimeMarker<V> {
     }
 }
 
-/// All markers that were registered at run time.
+/// All markers registered at run time.
 pub(crate) fn registered(_: &UpdateGuard<'_>) -> Vec<&'static Marker> {
     MARKERS.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
@@ -116,7 +115,7 @@ pub fn announce(what: Registered) {
     }
 }
 
-/// Has `hook` called when something was registered, in the thread that did. Only the first hook of the process counts.
+/// Sets the `hook` that is called after a registration, on the same thread. Only the first hook of the process counts.
 pub fn on_register(hook: fn(Registered)) {
     let _ = REGISTERED.set(hook);
 }
@@ -128,8 +127,8 @@ pub fn switched() {
     }
 }
 
-/// Has `hook` called, without any lock of this crate held, after subscriptions were started or ended, and after the agent has applied the
-/// rules of its sessions to new markers. Only the first hook of the process counts.
+/// Sets the `hook` that is called, without any lock of this crate held, after subscriptions were started or ended, and after the agent has applied
+/// the rules of its sessions to new markers. Only the first hook of the process counts.
 pub fn on_switch(hook: fn()) {
     let _ = SWITCHED.set(hook);
 }

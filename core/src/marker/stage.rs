@@ -14,15 +14,15 @@ use tracepoint_ring::clock;
 use tracepoint_ring::field::Fields;
 use tracepoint_ring::thread::{self, Entered, ThreadSlot};
 
-/// Goes on with an event that the fast path has evaluated and not recorded, and leaves the section of `slot`, which the fast path has entered.
+/// Continues with an event that the fast path has evaluated and not recorded, and leaves the section of `slot`, which the fast path has entered.
 ///
-/// The functions that it jumps to do the rest, so that it needs no frame and saves no registers; they are `extern "C"`, so that it can.
+/// The functions that it jumps to do the rest, so it needs no frame and saves no registers. They are `extern "C"` to make the jumps possible.
 #[cold]
 #[inline(never)]
 pub(crate) extern "C" fn deliver_and_leave<M: MarkerType>(values: *const (), slot: &'static ThreadSlot) {
     // SAFETY: the caller is inside a read-side section, and the list is not used after it ends.
     let Some(list) = (unsafe { M::marker().subscribers.read() }) else { return slot.exit() };
-    // Not a `match`, which would become a table of jumps.
+    // Not a `match`, which would become a jump table.
     if let Rest::Channel(channel) = &list.rest {
         // SAFETY: this function is private to the crate, and its only caller, `Stage::emit`, passes a pointer to live values of M.
         channel.lose_or(unsafe { &*values.cast::<M::Values<'_>>() }, slot, deliver_evaluated::<M>);
@@ -42,14 +42,14 @@ extern "C" fn observe_timeless<M: MarkerType>(values: *const (), slot: &'static 
     slot.exit();
 }
 
-/// An event of a channel alone, of which the full path decides whether it is recorded or lost.
+/// Handles an event of a channel without aggregates; the full path decides whether it is recorded or lost.
 #[inline(never)]
 extern "C" fn deliver_evaluated<M: MarkerType>(values: *const (), slot: &'static ThreadSlot) {
     deliver::<M>(slot, values);
     slot.exit();
 }
 
-/// Records an event in a channel that has aggregates beside it, as the fast path does, and then shows it to them.
+/// Records an event in a channel, as the fast path does, and then passes it to the channel's accompanying aggregates.
 #[inline(never)]
 extern "C" fn record_observed<M: MarkerType>(
     values: *const (),
@@ -59,7 +59,7 @@ extern "C" fn record_observed<M: MarkerType>(
     // SAFETY: this function is private to the file, and the caller passes a pointer to live values of M.
     let fields = unsafe { &*values.cast::<M::Values<'_>>() };
     match (channel.try_record_timed(slot, fields), &aggregates[..]) {
-        // As nearly always. A loop would load all fields that a range may be of.
+        // The usual case. A loop would load all fields that a range may apply to.
         (Some(time), [aggregate]) => aggregate.show::<M>(time, fields),
         (Some(time), aggregates) => show_all::<M>(time, fields, aggregates),
         (None, _) => deliver::<M>(slot, values),
@@ -107,9 +107,9 @@ fn observe<M: MarkerType>(aggregate: &dyn Aggregate, time: u64, values: &M::Valu
     observe_view(aggregate, time, unsafe { FieldView::new::<M>(M::marker().descriptor(), values) });
 }
 
-/// The full path from the values on: reads the clock if a subscriber uses the time, and serves each subscriber. `values` points to live `M::Values`.
+/// The full path after evaluation: reads the clock if a subscriber uses the time, and serves each subscriber. `values` points to live `M::Values`.
 ///
-/// `extern "C"`, because such a function never unwinds: if field expressions do not either, the fast path needs no landing pad.
+/// `extern "C"`, because such a function never unwinds: if field expressions do not unwind either, the fast path needs no landing pad.
 /// Filters and aggregates are called inside their own `catch_unwind`.
 #[cold]
 #[inline(never)]
@@ -117,7 +117,7 @@ pub(crate) extern "C" fn deliver<M: MarkerType>(slot: &'static ThreadSlot, value
     deliver_to::<M>(M::marker(), slot, values);
 }
 
-/// The same for any marker of values of this type. `values` points to live `V::Values`.
+/// The same for any marker with values of this type. `values` points to live `V::Values`.
 #[inline(always)]
 pub(crate) fn deliver_to<V: ValuesType>(marker: &'static Marker, slot: &'static ThreadSlot, values: *const ()) {
     // SAFETY: this function is private to the crate, and all callers pass a pointer to live values of V.
@@ -170,7 +170,7 @@ fn serve_aggregate(
     }
 }
 
-/// One copy for all markers: the fields are a type-erased view.
+/// Compiled once for all markers: the fields are a type-erased view.
 #[inline(never)]
 fn serve_with_contexts(
     channel: &OpenChannel,
@@ -205,7 +205,7 @@ fn observe_view(aggregate: &dyn Aggregate, time: u64, event: FieldView<'_>) {
 }
 
 /// Counts an event whose evaluation panicked as lost for the present subscribers, unless it was `delivered` before the panic: then the
-/// drop of a temporary panicked. Looks up the list and the slot again, so that no event has to keep them for this case.
+/// drop of a temporary panicked. Looks up the list and the slot again, so that events need not keep them for this case.
 #[cold]
 #[inline(never)]
 pub(crate) fn panicked(marker: &'static Marker, delivered: bool, panic: Box<dyn Any + Send>) {

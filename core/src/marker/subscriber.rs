@@ -8,10 +8,10 @@ use tracepoint_ring::channel::{EventId, OpenChannel, SoleSubscriber};
 
 /// Decides from the fields of an event whether a subscriber gets it.
 ///
-/// Runs in the cold path of the site: it must not block, and should not allocate. An event on which it panics is
+/// Runs in the cold path of the site: it must not block, and should not allocate. If it panics, the event is
 /// lost for its subscriber, reason `panicked`.
 pub trait Filter: Send + Sync {
-    /// Whether the subscriber gets the event.
+    /// Returns whether the subscriber gets the event.
     fn accept(&self, event: FieldView<'_>) -> bool;
 
     /// Decides about an event at `time` nanoseconds on the clock of the process. The marker stage calls this method; a filter that also
@@ -38,17 +38,17 @@ pub enum Decision {
 ///
 /// Runs in the cold path of the site: it must not block, and should not allocate.
 pub trait Aggregate: Send + Sync {
-    /// Takes one event, at `time` nanoseconds on the clock of the process (see [`tracepoint_ring::clock`]).
+    /// Processes one event, at `time` nanoseconds on the clock of the process (see [`tracepoint_ring::clock`]).
     fn observe(&self, time: u64, event: FieldView<'_>);
 
-    /// Whether [`observe`](Self::observe) uses the time; asked when the aggregate is subscribed, and at each later change of the marker's
+    /// Returns whether [`observe`](Self::observe) uses the time. Called when the aggregate is subscribed, and at each later change of the marker's
     /// subscribers. While no subscriber of a marker does, the clock is not read and `time` is 0. Channels and filters always use it.
     fn needs_time(&self) -> bool {
         true
     }
 }
 
-/// What a subscriber does with an event.
+/// The action of a subscriber for an event.
 #[derive(Clone)]
 pub(super) enum Consumer {
     Record {
@@ -108,7 +108,7 @@ impl Subscriber {
         Self { consumer: Consumer::Aggregate(RangedAggregate { range: None, aggregate }), filter: None }
     }
 
-    /// Restricts an aggregate to the events in `range`, which are tested before a filter is asked. Has no effect on a channel.
+    /// Restricts an aggregate to the events in `range`; the range is tested before a filter is called. Has no effect on a channel.
     #[must_use]
     pub fn in_range(mut self, range: FieldRange) -> Self {
         if let Consumer::Aggregate(ranged) = &mut self.consumer {
@@ -145,10 +145,10 @@ pub(crate) struct Entry {
     pub(super) ticket: u64,
 }
 
-/// Who gets an event that the fast path has evaluated and not recorded: a channel without contexts and without a filter, aggregates without
+/// The receivers of an event that the fast path has evaluated and not recorded: a channel without contexts and without a filter, aggregates without
 /// filters, or both.
 pub(super) enum Rest {
-    /// A channel alone.
+    /// A channel without aggregates.
     Channel(SoleSubscriber),
     /// A single aggregate, which gets all events and does not need their time.
     Timeless(SoleAggregate),
@@ -156,11 +156,11 @@ pub(super) enum Rest {
     /// A single aggregate, which gets all events.
     Sole(SoleAggregate),
     Several(Box<[RangedAggregate]>),
-    /// Other subscribers, which have replaced those that the fast path has found.
+    /// Other subscribers, which have replaced those that the fast path found.
     Others,
 }
 
-/// An aggregate, which `entries` keeps alive. Its address in an `Arc` would have to be computed at each event.
+/// An aggregate, which `entries` keeps alive. Its address would have to be computed from an `Arc` at each event.
 pub(super) struct SoleAggregate(NonNull<dyn Aggregate>);
 
 // SAFETY: points to an aggregate, which is `Send` and `Sync`.
@@ -180,7 +180,7 @@ impl SoleAggregate {
     }
 }
 
-/// A channel, which `entries` keeps alive, and the aggregates beside it.
+/// A channel, which `entries` keeps alive, and the accompanying aggregates.
 pub(super) struct ObservedChannel {
     pub(super) channel: SoleSubscriber,
     pub(super) aggregates: Box<[RangedAggregate]>,
@@ -201,14 +201,14 @@ impl Rest {
     }
 }
 
-/// The subscribers of a marker at one time. Immutable.
+/// The subscribers of a marker at a point in time. Immutable.
 pub(crate) struct SubscriberList {
     pub(super) entries: Box<[Entry]>,
-    /// What the fast path records for: the only subscriber, if it is a channel without contexts and has no filter. If there are aggregates,
-    /// this one has no rings, so that events go on in [`deliver_and_leave`](super::deliver_and_leave).
+    /// The subscriber of the fast path: the only subscriber, if it is a channel without contexts and without a filter. If there are aggregates,
+    /// it has no rings, so that events continue in [`deliver_and_leave`](super::deliver_and_leave).
     pub(super) sole: Option<SoleSubscriber>,
     pub(super) rest: Rest,
-    /// Whether a subscriber uses the time of the event.
+    /// True if a subscriber uses the time of the event.
     pub(super) needs_time: bool,
 }
 

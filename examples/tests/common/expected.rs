@@ -4,7 +4,7 @@ use super::{Plain, bytes, tree};
 use std::fs;
 use std::path::Path;
 
-/// The events of a directory without trouble, except those of chunks, whose file descriptors are not predictable.
+/// The events of a directory without difficult entries, except those of chunks, whose file descriptors are not predictable.
 pub(crate) fn events_without_trouble(root: &Path) -> Vec<Plain> {
     let mut events = Vec::new();
     directory(root, 0, false, &mut events);

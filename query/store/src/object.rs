@@ -4,7 +4,7 @@
 //! has changed. These are sufficient:
 //!
 //! ```text
-//! .tracepoint/layouts/NAME           created once, by the first who needs it
+//! .tracepoint/layouts/NAME           created once, by the first process that needs it
 //!             uploads/ID/NUMBER      an upload that was begun, so that it can be aborted
 //!             transactions/ID.json   what became of the transaction: created once, as committed or as aborted
 //!             traces/UUID            the transaction that writes the trace; later, its last day

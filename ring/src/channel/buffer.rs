@@ -1,5 +1,5 @@
-//! One buffer of a ring: the [slots](super::slots) of its packets. [`record`](super::record) has the writing of records, `switch` the switch
-//! from a full packet to the next, `take` the consumer's side.
+//! A buffer of a ring: the [slots](super::slots) of its packets. [`record`](super::record) writes records, `switch` switches
+//! from a full packet to the next, `take` is the consumer's side.
 //!
 //! The owner of the ring writes it (and its signal handlers, but never while `writing` is set); the consumer reads it.
 //!
@@ -7,7 +7,7 @@
 //!   does so only if a slot is free; otherwise the event is lost, and the packet stays open for smaller records. Under overwrite it reuses
 //!   the oldest slot. Under wait it waits for a free slot (see `wait_policy`) before the event is lost.
 //! * Consumer: takes closed packets, then stores `released`; it may be in another process. Under overwrite it runs only when the owner is
-//!   known to be outside. It also closes the open packets of idle owners (see `flush_handshake`).
+//!   known to be outside of any event. It also closes the open packets of idle owners (see `flush_handshake`).
 
 mod full_mark;
 mod growth;
@@ -34,12 +34,12 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 /// The age at which a packet is closed, in ns: the 48 bits of a record's time must not wrap twice within a packet.
 const MAX_AGE: u64 = 1 << 47;
 
-/// The part of a ring, in percent, that waits to be drained when its owner wakes the consumer.
+/// Percentage of a ring waiting to be drained at which its owner wakes the consumer.
 pub(super) const WAKE_AT: u32 = 50;
 
 /// One of the two buffers of a ring.
 ///
-/// The fields that the owner writes are atomic because the flusher accesses them too, when it closes the packet in the owner's place; the
+/// The fields that the owner writes are atomic because the flusher also accesses them, when it closes the packet in the owner's place; the
 /// handshake orders these accesses.
 ///
 /// Words that are written at every event differ in their address modulo 128: here, in the thread's section (56 or 120), in the account (0
@@ -57,25 +57,25 @@ pub(super) struct Buffer {
     opened_at: AtomicU64,
     released: NonNull<AtomicU64>,
     policy: Policy,
-    /// How long to wait for a free slot; `None` for no wait.
+    /// The wait for a free slot; `None` for no wait.
     wait_policy: Option<Box<WaitPolicy>>,
     /// The open packet; null if there is none.
     pub(super) packet: AtomicPtr<u8>,
     pub(super) handshake: FlushHandshake,
-    /// The used bytes of the open packet, header included.
+    /// The used bytes of the open packet, including the header.
     pub(super) used: AtomicUsize,
     /// The time of the last record. Never 0 if the clock is the counter.
     pub(super) last_time: AtomicU64,
     pub(super) stream: StreamKey,
     /// For each slot, the number of records in the stream up to the end of the closed packet in it. Published by `closed` (R2).
     records_at_end: Box<[AtomicU64]>,
-    /// The bytes of all closed packets. Written by the thread that closes a packet.
+    /// The total size of all closed packets in bytes. Written by the thread that closes a packet.
     closed_bytes: AtomicU64,
-    /// Wakes the consumer; `None` if events do not.
+    /// Wakes the consumer; `None` if events do not wake it.
     wake_word: Option<Arc<WakeWord>>,
-    /// Of a small ring: when its owner needs a large one.
+    /// In a small ring: determines when its owner needs a large one.
     growth: Option<Growth>,
-    /// Under discard: what is known of a full buffer.
+    /// Under discard: the known state of a full buffer.
     full_mark: FullMark,
 }
 
@@ -92,7 +92,7 @@ unsafe impl Send for Buffer {}
 // packets after an Acquire load of `closed` (R2), and the owner reuses their slots after an Acquire load of `released` (R1).
 unsafe impl Sync for Buffer {}
 
-/// Why a record was not written.
+/// The reason that a record was not written.
 #[derive(Clone, Copy)]
 pub(super) enum Refused {
     /// The buffer is in use: the caller is a signal handler that has interrupted a write, or the flusher is closing the packet.
@@ -144,7 +144,7 @@ impl Buffer {
         }
     }
 
-    /// The same buffer with an owner that goes on in a large ring.
+    /// The same buffer with an owner that continues in a large ring.
     pub(super) fn with_growth(self) -> Self {
         Self { growth: Some(Growth::default()), ..self }
     }
@@ -173,21 +173,21 @@ impl Buffer {
         self.stream.instance
     }
 
-    /// A thread has taken the ring.
+    /// Prepares the buffer for a thread that has taken the ring.
     pub(super) fn begin_owner(&self) {
         if let Some(growth) = &self.growth {
             growth.begin();
         }
     }
 
-    /// The stream goes on where the owner's last one has ended: its times are behind that, so that readers, which merge streams by time, keep the order
+    /// Makes the stream's times later than the last one of the owner's previous stream, so that readers, which merge streams by time, keep the order
     /// of a thread's events with any clock. The owner has just taken the ring.
     pub(super) fn follow(&self, last: &Self) {
         let [own, last] = [self, last].map(|buffer| buffer.last_time.load(Ordering::Relaxed));
         self.last_time.store(own.max(last.saturating_add(1)), Ordering::Relaxed);
     }
 
-    /// Whether a packet with a record is open.
+    /// Returns whether a packet with a record is open.
     fn has_records(&self) -> bool {
         !self.packet.load(Ordering::Relaxed).is_null() && self.used.load(Ordering::Relaxed) > HEADER_SIZE
     }
@@ -211,7 +211,7 @@ impl Buffer {
         PacketPtr(unsafe { self.base.add(self.slots.offset_of(number) as usize) })
     }
 
-    /// Runs `handler` as a signal handler that has interrupted a write would run.
+    /// Runs `handler` like a signal handler that has interrupted a write.
     #[cfg(test)]
     pub(super) fn interrupted(&self, handler: impl FnOnce()) {
         self.handshake.interrupted(handler);
@@ -222,17 +222,17 @@ impl Buffer {
         self.counters().discarded.increment();
     }
 
-    /// How many events could not be recorded in this buffer.
+    /// Number of events that could not be recorded in this buffer.
     pub(super) fn discarded(&self) -> u64 {
         self.counters().discarded.get()
     }
 
-    /// Whether the buffer has ever recorded or lost an event.
+    /// Returns whether the buffer has ever recorded or lost an event.
     pub(super) fn is_used(&self) -> bool {
         self.records() > 0 || self.discarded() > 0
     }
 
-    /// The account of the stream; exact if the owner is outside any event.
+    /// The account of the stream; exact if the owner is outside of any event.
     pub(super) fn account(&self) -> super::StreamAccount {
         let counters = self.counters();
         super::StreamAccount {

@@ -1,8 +1,8 @@
-//! Losing: the end of an event that the fast path has evaluated and not recorded, and of which it is known at once that it is lost.
+//! Losing: the end of an event that the fast path has evaluated and not recorded, and that is immediately known to be lost.
 //!
-//! A program that records more than its sinks take loses many events in a row, of which none can be recorded: the thread's ring is full, or no
-//! ring is ready for the thread. They are counted here, without a clock that is read and a packet that is looked at. All others take the full
-//! path, which decides what becomes of them.
+//! A program that records more than its sinks take loses many events in a row: the thread's ring is full, or no
+//! ring is ready for the thread. They are counted here, without reading the clock or examining the packet. All other events take the full
+//! path, which decides about them.
 
 use super::account::{EventCounters, Loss};
 use super::header::{Header, StreamCounters};
@@ -14,7 +14,7 @@ use crate::thread::ThreadSlot;
 use std::mem::offset_of;
 use std::ptr::NonNull;
 
-/// Goes on with the values of an event that is not known to be lost, and leaves the section.
+/// Continues with the values of an event that is not known to be lost, and leaves the section.
 type Otherwise = extern "C" fn(*const (), &'static ThreadSlot);
 
 impl SoleSubscriber {
@@ -25,14 +25,14 @@ impl SoleSubscriber {
         lose_or(std::ptr::from_ref(values).cast(), slot, self, size_of_record(values), otherwise);
     }
 
-    /// Counts an event that [`try_record`](Self::try_record) has not recorded as lost, if that is known. `false`, with nothing counted, if the full
-    /// path has to decide. The caller is in the same section.
+    /// Counts an event that [`try_record`](Self::try_record) has not recorded as lost, if that is known. Returns `false`, with nothing counted, if
+    /// the full path must decide. The caller is in the same section.
     #[inline]
     pub fn lose<V: Fields>(&self, slot: &'static ThreadSlot, values: &V) -> bool {
         self.lose_record(slot, size_of_record(values))
     }
 
-    /// The same for an event with a record of this size. One copy for all markers.
+    /// The same for an event with a record of this size. Compiled once for all markers.
     #[inline(never)]
     fn lose_record(&self, slot: &'static ThreadSlot, size: usize) -> bool {
         self.lose_in_full_ring(slot, size).unwrap_or_else(|| self.lose_without_ring(slot))
@@ -57,7 +57,7 @@ impl SoleSubscriber {
         }
     }
 
-    /// The same for a thread that has no open ring, if it gets none.
+    /// The same for a thread that has no open ring, if it does not get one.
     #[cold]
     #[inline(never)]
     fn lose_without_ring(&self, slot: &'static ThreadSlot) -> bool {
@@ -73,7 +73,7 @@ impl SoleSubscriber {
     }
 }
 
-/// One copy for all markers, without a frame, for which its caller, a marker's, needs none either: both jump.
+/// Compiled once for all markers. Needs no frame, and neither does its caller, a marker's function: both jump.
 #[inline(never)]
 extern "C" fn lose_or(
     values: *const (),
@@ -103,7 +103,7 @@ extern "C" fn lose_without_ring_or(
     otherwise(values, slot);
 }
 
-/// Counts an event as lost because its ring is full, each counter by an instruction with its offset.
+/// Counts an event as lost because its ring is full, incrementing each counter by an instruction with its offset.
 ///
 /// # Safety
 ///

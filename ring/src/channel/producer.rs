@@ -19,7 +19,7 @@ impl OpenChannel {
         self.ring_table.entry(slot).open().map_or_else(|| self.full_or_new_ring(slot), |ring| Some(unsafe { &*ring }))
     }
 
-    /// The ring of a thread that has no open one.
+    /// The ring of a thread that has no open ring.
     #[cold]
     #[inline(never)]
     fn full_or_new_ring(&self, slot: &'static ThreadSlot) -> Option<&Ring> {
@@ -33,12 +33,12 @@ impl OpenChannel {
         Some(ring)
     }
 
-    /// Whether the channel records events of this thread.
+    /// Returns whether the channel records events of this thread.
     pub(super) fn records(&self, slot: &'static ThreadSlot) -> bool {
         slot.is_recorded_by(self.number)
     }
 
-    /// Takes a ring for a thread that has none.
+    /// Takes a ring for a thread without one.
     pub(super) fn take_ring(&self, slot: &'static ThreadSlot) -> Option<&Ring> {
         if !self.ring_table.is_attached() || !self.records(slot) {
             return None;
@@ -56,15 +56,15 @@ impl OpenChannel {
         }
     }
 
-    /// Takes the first ring of a thread: a small one, if the channel has such and one is ready.
+    /// Takes the first ring of a thread: a small one, if the channel has small rings and one is ready.
     fn take_first(&self) -> Option<&Ring> {
-        // Of an empty pool the second one wakes the supplier: events without a ring come in a row.
+        // If the pool is empty, the second event wakes the supplier: events without a ring come in sequence.
         let can_make = &self.supply.can_make;
         let small = if self.small_rings.pool.count() > 0 { self.take_spare(&self.small_rings, can_make) } else { None };
         small.or_else(|| self.take_spare(&self.large_rings, can_make))
     }
 
-    /// Takes a ring of these out of its pool, and wakes the supplier if that has few left, or none, and `can_make` such as the thread needs.
+    /// Takes one of these rings out of its pool. Wakes the supplier if few rings are left; or if none is, and `can_make` says that it can create one.
     fn take_spare(&self, spares: &Spares, can_make: &AtomicBool) -> Option<&Ring> {
         let taken = spares.pool.take();
         let is_needed = if taken.is_some() { spares.are_few() } else { can_make.load(Ordering::Relaxed) };
@@ -75,7 +75,7 @@ impl OpenChannel {
         taken.map(|taken| unsafe { &*taken })
     }
 
-    /// Handles an event of the calling thread: counts that it fired, calls `filter`, and records the event or counts why not.
+    /// Handles an event of the calling thread: counts that it fired, calls `filter`, and records the event or counts the reason for not doing so.
     #[inline(always)]
     pub fn serve<V: Fields>(
         &self,
@@ -86,7 +86,7 @@ impl OpenChannel {
         filter: impl FnOnce() -> FilterOutcome,
     ) {
         let Some(ring) = self.ring(slot) else {
-            // Checked before the filter runs: a rate limit would count the event.
+            // Checked before the filter runs, because a rate limit would count the event.
             if self.records(slot) {
                 self.count_ringless(id, filter());
             }
@@ -106,18 +106,18 @@ impl OpenChannel {
         }
     }
 
-    /// How many rings threads have gone on in so far, because their own were full.
+    /// Number of rings that threads have continued in so far, because their own were full.
     pub fn overflowed(&self) -> u64 {
         self.overflow.rings()
     }
 
-    /// Whether rings without an owner waited for the consumer at the last [`maintain`](Self::maintain): as soon as one is drained, the next
-    /// makes it serve again.
+    /// Returns whether rings without an owner waited for the consumer at the last [`maintain`](Self::maintain): once one has been drained, the next
+    /// call makes it available again.
     pub fn overflow_waits(&self) -> bool {
         self.overflow.is_waiting()
     }
 
-    /// The ring in which the thread of `slot` goes on with the event `id`, which fired and does not fit into its ring `full`; `None` if it cannot.
+    /// The ring in which the thread of `slot` continues with the event `id`, which fired and does not fit into its ring `full`; `None` if it cannot.
     #[cold]
     #[inline(never)]
     pub(super) fn next_ring(&self, slot: &'static ThreadSlot, full: &Ring, id: EventId) -> Option<&Ring> {
@@ -144,7 +144,7 @@ impl OpenChannel {
         Some(next)
     }
 
-    /// Handles an event for which its ring is full.
+    /// Handles an event whose ring is full.
     #[cold]
     #[inline(never)]
     fn record_in_next_ring<V: Fields>(
@@ -167,7 +167,7 @@ impl OpenChannel {
         }
     }
 
-    /// Whether the records begin with contexts.
+    /// Returns whether the records begin with contexts.
     pub fn has_contexts(&self) -> bool {
         !self.config.contexts.is_empty()
     }
@@ -190,7 +190,7 @@ impl OpenChannel {
         });
     }
 
-    /// Handles an event one of whose field expressions panicked.
+    /// Handles an event with a field expression that panicked.
     pub fn panicked(&self, slot: &'static ThreadSlot, id: EventId) {
         self.serve(slot, id, 0, &(), || FilterOutcome::Panicked);
     }
@@ -216,7 +216,7 @@ impl OpenChannel {
         }
     }
 
-    /// The thread of `slot` ends: its ring serves another thread.
+    /// Ends the thread of `slot`: its ring becomes available to another thread.
     pub(super) fn thread_exits(&self, slot: &'static ThreadSlot) {
         if let Some(ring) = self.ring_table.entry(slot).take() {
             // SAFETY: pointers in the table are to rings of this channel, which live as long as it.
@@ -224,9 +224,10 @@ impl OpenChannel {
         }
     }
 
-    /// The owner of `ring`, the calling thread, does not use it any more. The next thread can take it at once, whether it is drained or not, unless
-    /// it has little room, or history that is kept while there are other rings. Called inside a section, so that `finish`, which closes the packets of all
-    /// rings after a grace period, does not do so meanwhile: this thread sees that the channel is finished, or the grace period waits for it (G1, G2).
+    /// Releases `ring`: its owner, the calling thread, does not use it any more. The next thread can take it immediately, drained or not, unless it
+    /// has little room, or history that is kept while other rings are available. Called inside a section, so that `finish`, which closes the packets
+    /// of all rings after a grace period, does not do so meanwhile: this thread sees that the channel is finished, or the grace period waits for it
+    /// (G1, G2).
     fn leave_ring(&self, ring: &Ring) {
         if self.takes_no_more() {
             return ring.end();
@@ -235,7 +236,7 @@ impl OpenChannel {
         let keeps_history = self.config.policy == Policy::Overwrite && pool.count() >= FEW;
         if !keeps_history && ring.close_for_next_owner() {
             ring.main.wake_if_needed();
-            // Its memory is asked for behind the accesses above, which may have found it cut off. If that is found out after this, the next round of
+            // Check the memory after the accesses above, which may have found it truncated. If that is detected later, the next round of
             // the supplier takes the ring out of the pool.
             if self.has_room(ring) && ring.is_whole() {
                 ring.hand_on();
@@ -249,12 +250,12 @@ impl OpenChannel {
         ring.end();
     }
 
-    /// Whether the ring, which has no open packet, has room for another thread and for its signal handlers.
+    /// Returns whether the ring, which has no open packet, has room for another thread and for its signal handlers.
     fn has_room(&self, ring: &Ring) -> bool {
         if self.config.policy == Policy::Overwrite {
             return true;
         }
-        // One packet in a small ring is a beginning.
+        // One free packet in a small ring is enough to start.
         let is_half_free = || ring.is_small || ring.main.waiting_percent() < WAKE_AT;
         ring.buffers().into_iter().all(Buffer::has_free_packet) && is_half_free()
     }
@@ -266,7 +267,7 @@ mod tests {
     use crate::channel::{AnonymousMemory, Channel};
     use crate::thread;
 
-    /// The next thread would lose the events of its signal handlers.
+    /// Otherwise the next thread would lose the events of its signal handlers.
     #[test]
     fn a_ring_without_room_for_signal_handlers_is_left_to_the_drain() {
         for config in [Channel::default(), Channel::discard(1 << 16), Channel::overwrite(1 << 16)] {
@@ -286,7 +287,7 @@ mod tests {
         }
     }
 
-    /// The next event looks for a ring again, or for room, whatever has become of the full one.
+    /// The next event looks for a ring again, or for room, whatever the state of the full ring.
     #[test]
     fn a_full_ring_is_marked_as_such_until_it_has_room_or_is_replaced() {
         let config = Channel::discard(1 << 13).packets(4).spares(2).max_rings(2).overflow(0);

@@ -1,10 +1,10 @@
 //! Recording: from the subscriber of a marker to the commit in this thread's ring.
 //!
-//! A marker with one subscriber takes the fast path, [`SoleSubscriber::try_record`]: what the full path looks up at every event is looked up
-//! once, when the list of subscribers is made. An event that it cannot write at once, unless it is known to be lost (`lose`), and any other, is counted by
-//! [`OpenChannel::serve`](super::open::OpenChannel::serve) and takes [`Ring::record`].
+//! A marker with one subscriber takes the fast path, [`SoleSubscriber::try_record`]: lookups that the full path does at every event are done once,
+//! when the list of subscribers is created. Events that it cannot write immediately, unless they are known to be lost (`lose`), and all other events
+//! are counted by [`OpenChannel::serve`](super::open::OpenChannel::serve) and take [`Ring::record`].
 //!
-//! A record is a header word, 16 bits of event id and 48 bits of time, and the packed fields behind it.
+//! A record is a header word, 16 bits of event id and 48 bits of time, followed by the packed fields.
 //!
 //! Cost of the common case: no locked instruction, and branches only for room, age, order of times, NULs, and `writing`.
 
@@ -52,8 +52,8 @@ impl SoleSubscriber {
         Self { rings, id, entry: Ring::entry_of(id.get()), channel: Some(NonNull::from(channel)) }
     }
 
-    /// A subscriber that records nothing: [`try_record`](Self::try_record) finds no ring, so that each event goes on with its values on the path
-    /// that the caller has for that. A flag that sends events there would cost all other events its test.
+    /// A subscriber that records nothing: [`try_record`](Self::try_record) finds no ring, so each event continues with its values on the caller's
+    /// path for such events. A flag that directs events there would add a test to every other event.
     #[must_use]
     pub fn without_rings() -> Self {
         static NO_RINGS: [RingEntry; MAX_THREADS] = [const { RingEntry::empty() }; MAX_THREADS];
@@ -87,7 +87,7 @@ impl SoleSubscriber {
     ///
     /// # Safety
     ///
-    /// As [`channel`](Self::channel), and there are rings.
+    /// As for [`channel`](Self::channel); and there are rings.
     #[inline(always)]
     pub(super) unsafe fn channel_of_rings(&self) -> &OpenChannel {
         // SAFETY: as above.
@@ -102,16 +102,16 @@ impl SoleSubscriber {
         unsafe { self.rings.as_ref().get_unchecked(slot.index()) }
     }
 
-    /// Records an event of the calling thread that is not nested in another one, in the section that `slot` has entered. `false`, with nothing
-    /// committed or counted, if the event needs the full path.
+    /// Records an event of the calling thread that is not nested in another one, in the section that `slot` has entered. Returns `false`, with
+    /// nothing committed or counted, if the event needs the full path.
     ///
-    /// The ring is looked up before the clock is read: the processor does it while it waits for the clock.
+    /// The ring is looked up before the clock is read: the processor does the lookup while it waits for the clock.
     #[inline(always)]
     pub fn try_record<V: Fields>(&self, slot: &'static ThreadSlot, values: &V) -> bool {
         self.try_record_timed(slot, values).is_some()
     }
 
-    /// As [`try_record`](Self::try_record); returns the time of the event.
+    /// The same as [`try_record`](Self::try_record), but returns the time of the event.
     #[inline(always)]
     pub fn try_record_timed<V: Fields>(&self, slot: &'static ThreadSlot, values: &V) -> Option<u64> {
         // SAFETY: the caller's section keeps the list of subscribers, which keeps the channel, which owns the table and the rings.
@@ -122,7 +122,7 @@ impl SoleSubscriber {
             None => unsafe { clock::fast_now() }?,
         };
         let head = Head::new(self.id.get(), now);
-        // Computed this early because it can then take over the register of the offset.
+        // Computed early, because it can then take over the register of the offset.
         // SAFETY: the channel has allocated the id, and each of its rings has an entry for it.
         let event = opaque_ref(unsafe { ring.event_at(self.entry) });
         ring.try_record(event, head, values).then_some(head.time)
@@ -155,8 +155,8 @@ impl Ring {
         unsafe { self.base.add(entry).cast().as_ref() }
     }
 
-    /// Records an event, or counts the reason why it is lost; `false`, with neither done, if the ring is full, or small and outgrown. `event` is
-    /// the entry of `id`.
+    /// Records an event, or counts the reason for its loss. Returns `false`, with neither done, if the ring is full, or small and outgrown. `event`
+    /// is the entry of `id`.
     #[inline(always)]
     pub(super) fn record<V: Fields>(&self, event: &EventCounters, id: u16, time: u64, values: &V) -> bool {
         failpoint!(Fired, self.main.instance());
@@ -172,13 +172,13 @@ impl Ring {
         }
     }
 
-    /// The same for a thread that stays in this ring, because no other is ready for it.
+    /// The same for a thread that stays in this ring, because no other ring is ready for it.
     #[cold]
     pub(super) fn record_staying<V: Fields>(&self, id: u16, time: u64, values: &V) -> bool {
         self.record_full_path(id, time, values, false)
     }
 
-    /// Counts and records an event on the fast path. `false`, with nothing committed or counted, if it needs the full path. `event` is its
+    /// Counts and records an event on the fast path. Returns `false`, with nothing committed or counted, if it needs the full path. `event` is its
     /// entry.
     #[inline(always)]
     fn try_record<V: Fields>(&self, event: &EventCounters, head: Head, values: &V) -> bool {
@@ -203,7 +203,7 @@ impl Ring {
         let (buffer, result) = match self.main.record(tid, id, time, values, may_grow) {
             Err(Refused::Writing) => match self.nested.record(tid, id, time, values, may_grow) {
                 Ok(()) => (&self.nested, Ok(())),
-                // The flusher may have been closing the main packet, and be done by now.
+                // The flusher may have been closing the main packet, and have finished by now.
                 refused => match self.main.record(tid, id, time, values, may_grow) {
                     Err(Refused::Writing) => (&self.nested, refused),
                     result => (&self.main, result),
@@ -214,7 +214,7 @@ impl Ring {
         match result {
             Ok(()) => self.event(id).recorded.increment(),
             Err(Refused::Lost(Loss::RingFull)) if std::ptr::eq(buffer, &raw const self.main) => return false,
-            // Only the main buffer is outgrown.
+            // Only the main buffer can be outgrown.
             Err(Refused::Outgrown) => return false,
             Err(Refused::Lost(reason)) => self.lost_in(buffer, id, reason),
             Err(Refused::Writing) => self.lost_in(buffer, id, Loss::Nested),
@@ -233,7 +233,7 @@ impl Ring {
 }
 
 impl Buffer {
-    /// The fast path: reserve, header word, fields, commit. `false`, with nothing committed or counted, if the record needs
+    /// The fast path: reserve, header word, fields, commit. Returns `false`, with nothing committed or counted, if the record needs
     /// [`record`](Self::record), the full path. Calls `before_commit` once the record cannot fail any more. The caller does not interrupt a
     /// write.
     ///
@@ -292,7 +292,7 @@ impl Buffer {
         may_grow: bool,
     ) -> Result<(), Refused> {
         let size = size_of_record(values);
-        // The time is behind that of the last record if a signal handler has recorded one since the clock was read.
+        // The time is earlier than the last record's if a signal handler has recorded one since the clock was read.
         let last = self.last_time.load(Ordering::Relaxed);
         let is_behind = time < last;
         let time = time.max(last);
@@ -320,10 +320,10 @@ impl Buffer {
         PacketPtr(self.packet.load(Ordering::Relaxed))
     }
 
-    /// Whether the open packet belongs to the owner and has room.
+    /// Returns whether the open packet belongs to the owner and has room.
     #[inline(always)]
     fn has_room(&self, used: usize, size: usize) -> bool {
-        // One comparison for both: with a limit of 0 the room is negative, and no size is (`size_of_record`).
+        // One comparison for both: with a limit of 0 the room is negative, and sizes never are (`size_of_record`).
         self.handshake.limit().wrapping_sub(used).cast_signed() >= size.cast_signed()
     }
 
@@ -332,7 +332,7 @@ impl Buffer {
         time < self.expires_at.load(Ordering::Relaxed)
     }
 
-    /// Commits the record that was written last: the content of the packet now extends to `end`.
+    /// Commits the record written last: the content of the packet now extends to `end`.
     #[inline(always)]
     fn commit(&self, packet: PacketPtr, end: usize) {
         self.used.store(end, Ordering::Relaxed);
@@ -358,13 +358,13 @@ struct Head {
 impl Head {
     #[inline(always)]
     fn new(id: u16, now: Timestamp) -> Self {
-        // First what does not depend on the clock's result.
+        // First the part that does not depend on the result of the clock.
         let word = materialize(now.base.word.wrapping_add(u64::from(id)));
         Self { time: materialize(now.time()), word: materialize(word.wrapping_add(now.offset << TIME_SHIFT)) }
     }
 }
 
-/// The size of a record in bytes; not negative as a signed number.
+/// The size of a record in bytes. It is not negative as a signed number.
 #[inline(always)]
 pub(super) fn size_of_record<V: Fields>(values: &V) -> usize {
     size_behind(HEADER_WORD, values)

@@ -1,4 +1,4 @@
-//! The ring of one thread: a buffer for its events, a small one for those of signal handlers that interrupt a write, and the thread's row of
+//! The ring of one thread: a buffer for its events, a small one for events of signal handlers that interrupt a write, and the thread's row of
 //! the account.
 
 use super::account::EventCounters;
@@ -23,9 +23,9 @@ pub(super) struct Ring {
     account: NonNull<[EventCounters]>,
     /// Owns the memory of all of these; dropped after them.
     memory: Mapped,
-    /// Whether the packets have no memory. Accessed by the consumer, under the lock of the channel's rings.
+    /// True if the packets have no memory. Accessed by the consumer, under the lock of the channel's rings.
     is_parked: AtomicBool,
-    /// Whether threads begin in it, and go on in a large one.
+    /// True if threads start in it, and continue in a large one.
     pub(super) is_small: bool,
 }
 
@@ -70,7 +70,7 @@ impl Ring {
         Ok(Self { main, nested, base, account, memory, is_parked, is_small: false })
     }
 
-    /// The same ring as a small one, from which a thread goes on in a large one.
+    /// The same ring as a small one; its thread continues in a large ring.
     pub(super) fn small(self) -> Self {
         Self { main: self.main.with_growth(), is_small: true, ..self }
     }
@@ -102,14 +102,14 @@ impl Ring {
         failpoint!(RingOwned, self.main.instance());
     }
 
-    /// The owner will not use the ring any more.
+    /// Records that the owner will not use the ring any more.
     pub(super) fn end(&self) {
         failpoint!(EndBegun, self.main.instance());
         self.header().state.end();
         failpoint!(RingEnded, self.main.instance());
     }
 
-    /// The owner closes its packets for the next one. `false` if only the consumer can do that.
+    /// Closes the owner's packets for the next owner. Returns `false` if only the consumer can do that.
     pub(super) fn close_for_next_owner(&self) -> bool {
         failpoint!(HandOnBegun, self.main.instance());
         let is_closed = self.main.close_for_next_owner() && self.nested.close_for_next_owner();
@@ -117,7 +117,7 @@ impl Ring {
         is_closed
     }
 
-    /// The ring, whose packets are closed, has no owner any more, and is put into the pool next. The streams continue.
+    /// Records that the ring, whose packets are closed, has no owner. The caller then puts it into the pool. The streams continue.
     pub(super) fn hand_on(&self) {
         self.header().state.recycle();
         failpoint!(HandedOn, self.main.instance());
@@ -125,7 +125,7 @@ impl Ring {
 
     // -- consumer -------------------------------------------------------------------------------------------------------
 
-    /// Whether a thread has it.
+    /// Returns whether a thread owns it.
     pub(super) fn is_owned(&self) -> bool {
         self.header().state.is_owned()
     }
@@ -134,7 +134,7 @@ impl Ring {
         self.header().state.has_ended()
     }
 
-    /// Whether all of its memory is still there. If not, its contents are meaningless, and it is not used any more.
+    /// Returns whether all of its memory is still intact. If not, its contents are meaningless, and it is not used any more.
     pub(super) fn is_whole(&self) -> bool {
         self.memory.is_whole()
     }
@@ -148,13 +148,13 @@ impl Ring {
         failpoint!(RingSpare, self.main.instance());
     }
 
-    /// Whether the consumer is done with all packets.
+    /// Returns whether the consumer is done with all packets.
     pub(super) fn is_drained(&self) -> bool {
         self.buffers().into_iter().all(|buffer| buffer.closed_packets().is_empty())
     }
 
-    /// Gives the memory of the packets back, if they are all drained; counters and streams go on. The ring has no owner, and no thread can
-    /// take it. `false` if it stays as it is.
+    /// Returns the memory of the packets to the system, if they are all drained; counters and streams continue. The ring has no owner, and no thread
+    /// can take it. Returns `false` if it stays unchanged.
     pub(super) fn park(&self) -> bool {
         self.flush();
         if !self.is_drained() {
@@ -180,7 +180,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Closes open packets. The owner is outside any event, or gone.
+    /// Closes open packets. The owner is outside of any event, or has ended.
     pub(super) fn flush(&self) {
         self.main.flush();
         self.nested.flush();
@@ -217,7 +217,7 @@ mod tests {
         assert!(ring.record(ring.event(0), 0, time, &(value, ())), "the ring is not full");
     }
 
-    /// A signal handler that interrupts a write finds the main buffer in use; one that interrupts that handler finds both in use.
+    /// A signal handler that interrupts a write finds the main buffer in use; a handler that interrupts that handler finds both in use.
     #[test]
     fn signal_handlers_write_to_the_nested_buffer() {
         let ring = ring();
@@ -237,7 +237,7 @@ mod tests {
         );
     }
 
-    /// The time of an event is behind the last record if a handler has recorded one since the clock was read.
+    /// The time of an event is earlier than the last record's if a handler has recorded one since the clock was read.
     #[test]
     fn a_time_that_goes_back_is_clamped_and_counted() {
         let ring = ring();
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!((time(96), time(96 + 16)), (500, 500));
     }
 
-    /// A consumer in another process can store any position: no packet that was not taken is overwritten.
+    /// A consumer in another process can store any position: a packet that was not taken is never overwritten.
     #[test]
     fn a_position_beyond_what_is_closed_frees_nothing() {
         let ring = ring();

@@ -1,7 +1,7 @@
-//! The entry of one thread in the table of rings: its ring, and whether events are to look for room in it.
+//! The entry of one thread in the table of rings: its ring, and whether events should look for room in it.
 //!
-//! A thread whose ring is full loses many events in a row. None of them has to read the clock or to look at the packet, as long as nothing has
-//! changed since the last look. So the entry has three states, of which the fast path takes one, by one test, and what counts lost events another:
+//! A thread whose ring is full loses many events in a row. None of them has to read the clock or examine the packet, as long as nothing has
+//! changed since the last check. So the entry has three states. The fast path uses OPEN, found by one test; the counting of lost events uses FULL:
 //!
 //! ```text
 //!            the first event                 an event finds no room
@@ -14,20 +14,20 @@
 //!
 //! FULL is a hint, and never decides that an event is lost: the [`FullMark`](super::buffer::FullMark) of the ring does, at each event.
 //!
-//! All accesses are Relaxed. The thread and its signal handlers write the entry; besides them the supplier empties that of a ring whose memory was
-//! lost, for which the ring's contents are not accessed.
+//! All accesses are Relaxed. The thread and its signal handlers write the entry. The supplier also clears it if the ring's memory was
+//! lost; the ring's contents are not accessed for that.
 
 use super::ring::Ring;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Added to the address of a ring, which is aligned: one of them.
+/// One of these is added to the address of a ring, which is aligned.
 const OPEN: usize = 1;
 const FULL: usize = 2;
 const STATES: usize = OPEN | FULL;
 const _: () = assert!(align_of::<Ring>() > STATES);
 
-/// The entry of one thread. Zero is an empty one.
+/// The entry of one thread. An empty one is zero.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(super) struct RingEntry(AtomicPtr<Ring>);
@@ -37,7 +37,7 @@ impl RingEntry {
         Self(AtomicPtr::new(null_mut()))
     }
 
-    /// The ring, unless there is none, or it is full.
+    /// The ring, if there is one, and it is not full.
     #[inline(always)]
     pub(super) fn open(&self) -> Option<*const Ring> {
         let word = self.0.load(Ordering::Relaxed);
@@ -60,13 +60,13 @@ impl RingEntry {
         self.0.load(Ordering::Relaxed).is_null()
     }
 
-    /// Puts a ring, open, into the entry if that is empty. Otherwise returns the ring that is there.
+    /// Puts an open ring into the entry if that is empty. Otherwise returns the ring found there.
     pub(super) fn put(&self, ring: &Ring) -> Option<NonNull<Ring>> {
         let put = self.0.compare_exchange(null_mut(), word_of(ring, OPEN), Ordering::Relaxed, Ordering::Relaxed);
         put.err().and_then(ring_of)
     }
 
-    /// Replaces a ring, open or full, by another one, which is open. `false` if the entry has another ring.
+    /// Replaces a ring, open or full, by another, open one. Returns `false` if the entry has another ring.
     pub(super) fn replace(&self, was: &Ring, is: &Ring) -> bool {
         self.change(was, word_of(is, OPEN))
     }
@@ -89,12 +89,12 @@ impl RingEntry {
         ring_of(self.0.swap(null_mut(), Ordering::Relaxed))
     }
 
-    /// Empties the entry, in a forked child, whatever it has.
+    /// Empties the entry in a forked child, whatever its state.
     pub(super) fn clear(&self) {
         self.0.store(null_mut(), Ordering::Relaxed);
     }
 
-    /// Writes to the entry's page, and changes nothing: the thread of this entry may have stored its ring.
+    /// Writes to the entry's page without changing anything: the thread of this entry may have stored its ring.
     pub(super) fn touch(&self) {
         let _ = self.0.compare_exchange(null_mut(), null_mut(), Ordering::Relaxed, Ordering::Relaxed);
     }

@@ -1,10 +1,10 @@
 //! The table of the threads' rings, in memory that a forked child finds empty.
 //!
-//! A child must not use its parent's rings, whose memory is not even mapped there. The kernel clears this table in the child
+//! A child must not use its parent's rings; their memory is not even mapped there. The kernel clears this table in the child
 //! (`MADV_WIPEONFORK`), however the child is created: also between `fork` and its handlers, and after a raw `clone` without handlers. On
 //! kernels without it, the fork handler calls [`detach`](RingTable::detach).
 //!
-//! The table has room for every thread that can have a slot, 64 KiB. Of its pages those of the threads that there are, and of the next ones,
+//! The table has room for every thread that can have a slot, 64 KiB. The pages of existing threads and of the next ones
 //! are resident ([`prepare`](RingTable::prepare)), so that no thread takes the page fault at its first event.
 
 use super::ring_entry::RingEntry;
@@ -24,7 +24,7 @@ struct Table {
 #[derive(Debug)]
 pub(super) struct RingTable {
     table: NonNull<Table>,
-    /// How many entries are on resident pages, from the first one on. Relaxed: threads that raise it at once touch the same pages.
+    /// Number of entries on resident pages, starting with the first. Relaxed: threads that raise it concurrently touch the same pages.
     resident: AtomicUsize,
 }
 
@@ -34,7 +34,7 @@ unsafe impl Send for RingTable {}
 unsafe impl Sync for RingTable {}
 
 const PAGE: usize = 4096;
-/// The number of entries on a page.
+/// Number of entries per page.
 const OF_PAGE: usize = PAGE / size_of::<RingEntry>();
 const LAYOUT: Layout = match Layout::from_size_align(size_of::<Table>().next_multiple_of(PAGE), PAGE) {
     Ok(layout) => layout,
@@ -54,7 +54,7 @@ impl RingTable {
         Some(ring_table)
     }
 
-    /// Makes resident the pages of the threads that there are, and of as many more as fit on a page.
+    /// Makes resident the pages of existing threads, and of as many more as fit on a page.
     pub(super) fn prepare(&self) {
         let from = self.resident.load(Ordering::Relaxed);
         let wanted = (thread::high_water() + OF_PAGE).min(MAX_THREADS);
@@ -85,7 +85,7 @@ impl RingTable {
         unsafe { self.table.as_ref() }
     }
 
-    /// Whether this is the process to which the rings belong.
+    /// Returns whether this is the process that owns the rings.
     pub(super) fn is_attached(&self) -> bool {
         self.table().attached.load(Ordering::Relaxed) != 0
     }

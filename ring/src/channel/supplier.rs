@@ -1,4 +1,4 @@
-//! The supplier of spare rings: as many as threads appear, and few while none do.
+//! The supplier of spare rings: as many as needed while threads start, and few otherwise.
 //!
 //! ```text
 //!                    ┌───────── thread ends, or goes on in another ring: it hands the ring on ─────────┐
@@ -10,14 +10,15 @@
 //!    └──── recycled, unparked or made, in this order ◀─────────────────────────────────────┘
 //! ```
 //!
-//! There are rings of two sizes, each with a pool. A thread begins in a *small* one, and goes on in a *large* one when it has filled half of that, or
-//! has a record that does not fit. A channel whose rings have a given size, or keep their history, has large ones alone. There may be as many small
-//! rings as large ones: those of a crowd, which are parked for the next one, leave each of its threads a large ring.
+//! There are rings of two sizes, each with a pool. A thread starts in a *small* ring, and continues in a *large* one when it has filled half of the
+//! small one, or has a record that does not fit. A channel whose rings have a given size, or keep their history, has only large rings. There may be
+//! as many small rings as large ones: the small rings of a crowd of threads, which are parked for the next crowd, leave each of its threads a large
+//! ring.
 //!
-//! Each round brings the pools to what `demand` says, by what `making` does. A ring is parked and not removed because its streams and its counters
-//! are part of the trace.
+//! Each round brings the pools to the size determined by `demand`, using `making`. A ring is parked, not removed, because its streams and its
+//! counters are part of the trace.
 //!
-//! Threads whose rings are full take spare rings, too (see `overflow`). A round says how many they may take until the next.
+//! Threads whose rings are full also take spare rings (see `overflow`). Each round determines how many they may take until the next.
 
 mod demand;
 mod making;
@@ -31,30 +32,30 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How many rings the pool has room for at least, unless the channel may have fewer.
+/// Minimum capacity of the pool, unless the channel may have fewer rings.
 const POOL_SIZE: usize = 2048;
-/// The number of large rings that one round makes while the pool is filled for the first time, so that draining is not delayed for long.
+/// Number of large rings that one round creates while the pool is filled for the first time, so that draining is not delayed for long.
 const RINGS_PER_ROUND: usize = 2;
-/// How long one round may make rings, for the same reason.
+/// Maximum time for which one round may create rings, for the same reason.
 const LONGEST_ROUND: Duration = Duration::from_millis(10);
 
 impl OpenChannel {
-    /// The number of entries that a pool of a channel needs.
+    /// Number of entries that the pool of a channel needs.
     pub(super) fn pool_size(config: &super::Channel) -> usize {
         let [at_first, _] = config.first_rings();
         config.spare_rings().max(at_first).max(POOL_SIZE).clamp(1, config.max_rings)
     }
 
-    /// Makes the rings that exist when the channel is opened. If there is no memory for those beyond the usual spares, that is no error.
+    /// Creates the rings that exist when the channel is opened. A lack of memory for rings in excess of the usual spares is not an error.
     pub(super) fn supply_at_first(&self) -> io::Result<()> {
         let [at_first, needed] = self.config.first_rings();
         let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
         let mut round = self.supply.round.lock().unwrap_or_else(PoisonError::into_inner);
-        // The first ring has the largest packets. Where memory is scarce, many small rings are worth more than further large ones.
+        // The first ring has the largest packets. If memory is scarce, many small rings are worth more than further large ones.
         let mut supplied = self.fill_pool(&self.large_rings, &mut rings, &mut round, needed, None);
         let has_needed = self.large_rings.pool.count() >= needed;
         if has_needed {
-            // The next round makes the other half. Threads of the session that are started before find room in a process that may have little.
+            // The next round creates the other half. Threads of the session started before it then find room in a process with little memory.
             round.small.wanted = self.small_at_first();
             let half = round.small.wanted.div_ceil(2);
             supplied = self
@@ -66,7 +67,7 @@ impl OpenChannel {
         if has_needed { Ok(()) } else { supplied }
     }
 
-    /// One round.
+    /// Executes one round.
     pub(super) fn supply(&self) -> io::Result<()> {
         // Recycling closes packets, as `flush` does, and only one thread may do that at a time.
         let _closing = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,40 +108,40 @@ impl OpenChannel {
         supplied
     }
 
-    /// Leaves what is in the pools to the threads until the next round.
+    /// Leaves the rings in the pools to the threads until the next round.
     fn leave(&self, rings: &[Arc<Ring>]) {
         for spares in [&self.small_rings, &self.large_rings] {
             spares.left.store(spares.pool.count(), Ordering::Relaxed);
         }
         let left = self.large_rings.left.load(Ordering::Relaxed);
         let waiting = Self::waiting(rings);
-        // One is left to a new thread.
+        // One ring is left for a new thread.
         self.overflow.permit(left.saturating_sub(1).min(self.room_of_overflow(waiting)), waiting > 0);
     }
 
-    /// How many large rings without an owner wait for the consumer.
+    /// Number of large rings without an owner that wait for the consumer.
     fn waiting(rings: &[Arc<Ring>]) -> usize {
         rings.iter().filter(|ring| !ring.is_small && ring.has_ended() && !ring.is_drained()).count()
     }
 
-    /// How many more rings the overflow may have, of which so many are `waiting`.
+    /// Number of further rings that the overflow may have, given that `waiting` rings are in use.
     fn room_of_overflow(&self, waiting: usize) -> usize {
         (self.source.overflow_limit(self.config.overflow) / self.config.ring_size).saturating_sub(waiting)
     }
 
-    /// The spare rings of the size of this one.
+    /// The spare rings of the same size as this ring.
     pub(super) const fn spares_of(&self, ring: &Ring) -> &Spares {
         if ring.is_small { &self.small_rings } else { &self.large_rings }
     }
 
-    /// Parks what was unused for a period, beyond what is to be ready, and begins the next period.
+    /// Parks rings that were unused for a period, except those to be kept ready, and begins the next period.
     fn park_unused(&self, rings: &[Arc<Ring>], round: &mut Round) {
         let spares = self.large_at_rest(rings);
         let unused = self.large_rings.pool.lowest().saturating_sub(spares).min(self.large_rings.pool.count());
         Self::park(&self.large_rings, &mut round.large, unused, spares);
         self.park_ended(rings, &mut round.large, |ring| !ring.is_small);
         if self.small_rings.pool.capacity() > 0 {
-            // Those of the largest crowd are kept for longer: they take little, and the next crowd has no time to wait.
+            // Small rings of the largest crowd are kept for longer: they take little memory, and the threads of the next crowd cannot wait.
             let lowest = self.small_rings.pool.lowest();
             let owned = rings.iter().filter(|ring| ring.is_small && ring.is_owned()).count();
             let all = owned + self.small_rings.pool.count();
@@ -153,7 +154,7 @@ impl OpenChannel {
         (round.since, round.idle) = (Instant::now(), std::mem::replace(&mut round.fewest_others, usize::MAX));
     }
 
-    /// Parks so many spare rings, of which the channel is to have `rest`.
+    /// Parks `unused` spare rings; the channel should keep `rest`.
     fn park(spares: &Spares, seen: &mut Seen, unused: usize, rest: usize) {
         seen.wanted -= unused.min(seen.wanted.saturating_sub(rest));
         for _ in 0..unused {
@@ -167,7 +168,7 @@ impl OpenChannel {
         spares.pool.lowest();
     }
 
-    /// Parks the rings that were ended when the period began, of those that `is_of` says.
+    /// Parks the rings that had ended when the period began, if `is_of` accepts them.
     fn park_ended(&self, rings: &[Arc<Ring>], seen: &mut Seen, is_of: fn(&Ring) -> bool) {
         let ended = || rings.iter().filter(|ring| is_of(ring) && ring.is_whole() && ring.has_ended());
         if self.config.policy != Policy::Overwrite {
@@ -178,18 +179,18 @@ impl OpenChannel {
         seen.unused_ended = ended().count();
     }
 
-    /// Abandons rings whose memory was lost: removes them from the pool, and makes their threads take another one at their next event.
+    /// Abandons rings with lost memory: removes them from the pool, and makes their threads take another one at their next event.
     fn abandon_broken(&self, rings: &[Arc<Ring>]) {
         for ring in rings.iter().filter(|ring| !ring.is_whole()) {
             self.spares_of(ring).pool.remove(Arc::as_ptr(ring));
-            // A thread that finds its entry empty takes a ring from the pool (L2). A thread that is using the old ring may go on, since the ring
+            // A thread that finds its entry empty takes a ring from the pool (L2). A thread that is using the old ring may continue, because the ring
             // lives as long as the channel.
             self.ring_table.rings().iter().for_each(|entry| entry.remove(ring));
         }
     }
 
-    /// How urgently [`maintain`](Self::maintain) is needed, in percent: the part of the spare rings that was taken since the last call, or 100
-    /// if that had not the time to make all rings.
+    /// The urgency of [`maintain`](Self::maintain) in percent: the part of the spare rings taken since the last call, or 100
+    /// if that call had no time to create all rings.
     pub fn spares_taken(&self) -> u32 {
         if !self.ring_table.is_attached() {
             return 0;

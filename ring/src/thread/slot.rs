@@ -10,16 +10,16 @@ pub(super) const FREE: u32 = 0;
 /// The slot belongs to a thread.
 pub(super) const CLAIMED: u32 = 1;
 
-/// In `CURRENT`: this thread had a slot and has given it back.
+/// Value of `CURRENT`: this thread had a slot and has given it back.
 pub(super) const GONE: *mut ThreadSlot = without_provenance_mut(1);
-/// In `CURRENT`: this thread is not traced. The largest address that is no slot, after null and `GONE`.
+/// Value of `CURRENT`: this thread is not traced. The largest address that is not a slot, after null and `GONE`.
 pub(super) const UNTRACED: *mut ThreadSlot = without_provenance_mut(2);
 
-/// How deeply events can nest on one thread (probes, field expressions and signal handlers that fire in turn). A deeper event is not
+/// Maximum nesting of events on one thread (probes, field expressions and signal handlers that fire in turn). A deeper event is not
 /// served, so that an endless recursion stops here and not at the end of the stack.
 const MAX_DEPTH: u32 = 64;
 
-/// The per-thread state of a thread that fires. The section's word is at the end, so that its address does not share its lowest bits with
+/// The state of a thread that fires. The section's word is at the end, so that its address does not share its lowest bits with
 /// another word that is written at every event (see `channel/buffer.rs`).
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -30,17 +30,17 @@ pub struct ThreadSlot {
     pub(super) index: AtomicU32,
     /// The kernel's thread id; written by the owner when it claims the slot.
     pub(super) tid: AtomicU32,
-    /// How deeply the layer above has nested its callbacks on this thread. A handler leaves it as it finds it, so plain loads and stores
+    /// Nesting depth of the callbacks of the layer above on this thread. A handler restores the old value, so plain loads and stores
     /// suffice.
     pub callback_depth: AtomicU32,
-    /// The number of events that the running event is nested in. Changed as `callback_depth` is.
+    /// Number of events that the running event is nested in. Changed like `callback_depth`.
     outer_events: AtomicU32,
-    /// The section that was open when `start_poll_grace_period` last looked; 0 if none was.
+    /// The section found open by the last `start_poll_grace_period`; 0 if there was none.
     polled: AtomicUsize,
-    /// The number of the channels that alone record this thread's events; 0 if all do. Written by the owner.
+    /// The number of the channels to which recording of this thread's events is restricted; 0 if there is no restriction. Written by the owner.
     pub(super) restricted_to: AtomicU64,
-    /// The stack pointers in the functions that sites have called: of the outermost event, and of the one that is nested last; 0 if it is not known. Changed
-    /// as `outer_events` is.
+    /// The stack pointers in the functions that sites have called: for the outermost event, and for the event nested last; 0 if unknown. Changed
+    /// like `outer_events`.
     sites: [AtomicUsize; 2],
     pub(crate) section: Section,
 }
@@ -74,7 +74,7 @@ impl ThreadSlot {
         self.index.load(Ordering::Relaxed) as usize
     }
 
-    /// Begins an event that is nested in another one; `false` if it is nested too deep.
+    /// Begins an event that is nested in another one; returns `false` if the nesting is too deep.
     pub(super) fn nest(&self) -> bool {
         let depth = self.outer_events.load(Ordering::Relaxed) + 1;
         let is_allowed = depth < MAX_DEPTH;
@@ -84,13 +84,13 @@ impl ThreadSlot {
         is_allowed
     }
 
-    /// Ends an event that `nest` began.
+    /// Ends an event begun by `nest`.
     pub(super) fn unnest(&self) {
         self.outer_events.store(self.outer_events.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
     }
 
-    /// The stack pointer in the function that the site of the running event has called; 0 if it is not known. Of an event that had another one nested in it
-    /// and is nested itself, that of the former: too low, so that more callers are stored.
+    /// The stack pointer in the function that the site of the running event has called; 0 if unknown. For an event that is nested and has had another
+    /// event nested in it, it is the other event's: too low, so that more callers are stored.
     #[inline(always)]
     pub(crate) fn site(&self) -> usize {
         self.sites[usize::from(self.is_nested())].load(Ordering::Relaxed)
@@ -101,19 +101,19 @@ impl ThreadSlot {
         self.sites[usize::from(!is_outermost)].store(stack, Ordering::Relaxed);
     }
 
-    /// Whether the running event is nested in another one.
+    /// Returns whether the running event is nested in another one.
     #[inline]
     pub(super) fn is_nested(&self) -> bool {
         self.outer_events.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether every event that the running one is nested in has come to its probes: then none of them uses a ring that it has looked up. An
-    /// event in its probes counts in both numbers; one that a signal handler or a field expression is nested in only in the first.
+    /// Returns whether every event that the running one is nested in has reached its probes: then none of them uses a ring that it has looked up. An
+    /// event in its probes counts in both numbers; an event that a signal handler or a field expression is nested in counts only in the first.
     pub(crate) fn may_change_ring(&self) -> bool {
         self.outer_events.load(Ordering::Relaxed) == self.callback_depth.load(Ordering::Relaxed)
     }
 
-    /// Resets what an earlier owner of the slot may have left: a thread that ends without unwinding ends inside its events.
+    /// Resets state that an earlier owner of the slot may have left: a thread that ends without unwinding ends inside its events.
     pub(super) fn reset_depths(&self) {
         self.callback_depth.store(0, Ordering::Relaxed);
         self.outer_events.store(0, Ordering::Relaxed);
@@ -130,7 +130,7 @@ impl ThreadSlot {
         self.tid.load(Ordering::Relaxed)
     }
 
-    /// Whether the channels with this number record the thread's events.
+    /// Returns whether the channels with this number record the thread's events.
     pub(crate) fn is_recorded_by(&self, channel: u64) -> bool {
         let restricted_to = self.restricted_to.load(Ordering::Relaxed);
         restricted_to == 0 || restricted_to == channel
@@ -142,14 +142,14 @@ impl ThreadSlot {
         self.polled.store(self.section.open().map_or(0, OpenSection::into_word), Ordering::Relaxed);
     }
 
-    /// Whether the section that was remembered last, if any, has ended. The update lock is held.
+    /// Returns whether the section remembered last, if any, has ended. The update lock is held.
     pub(super) fn has_polled_section_ended(&self) -> bool {
         let polled = OpenSection::from_word(self.polled.load(Ordering::Relaxed));
         polled.is_none_or(|section| self.section.has_ended(section))
     }
 }
 
-/// A dummy slot whose section is always open: a thread that must not take the fast path finds this one there.
+/// A dummy slot whose section is always open: a thread that must not take the fast path finds it in place of its own.
 static NO_FAST_PATH: ThreadSlot = ThreadSlot::always_open();
 
 pub(super) const fn no_fast_path() -> *mut ThreadSlot {
@@ -157,10 +157,10 @@ pub(super) const fn no_fast_path() -> *mut ThreadSlot {
 }
 
 thread_local! {
-    // Const-initialised and without a destructor: accessed without a function call, in signal handlers too, until the very end of the
+    // Const-initialised and without a destructor: accessed without a function call, even in signal handlers, until the very end of the
     // thread. Atomic because signal handlers on the same thread access it; no other thread does.
     pub(super) static CURRENT: AtomicPtr<ThreadSlot> = const { AtomicPtr::new(null_mut()) };
-    // The same slot if readers need no fence of their own, otherwise `NO_FAST_PATH`: one comparison covers all that rules out the fast
+    // The same slot if readers need no fence of their own, otherwise `NO_FAST_PATH`: one comparison covers all conditions that rule out the fast
     // path.
     pub(super) static FAST_PATH_SLOT: AtomicPtr<ThreadSlot> = const { AtomicPtr::new(no_fast_path()) };
 }
@@ -189,11 +189,11 @@ pub fn claimed() -> Option<&'static ThreadSlot> {
 #[inline(always)]
 pub fn enter_fast() -> Option<&'static ThreadSlot> {
     let slot = fast_path_slot();
-    // G1 for the compiler only: the slot is there only if the heavy half is `membarrier`.
+    // G1 for the compiler only: the slot is present only if the heavy half is `membarrier`.
     slot.section.enter(owner_fence).then_some(slot)
 }
 
-/// Leaves the section that `enter_fast` entered. A function of its own, so that nothing is kept in registers for it.
+/// Leaves the section that `enter_fast` entered. A separate function, so that nothing is kept in registers for it.
 #[cold]
 #[inline(never)]
 pub fn exit_fast() {

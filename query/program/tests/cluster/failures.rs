@@ -18,7 +18,7 @@ const SAME: &str = "SELECT sum(below) AS n FROM (SELECT rank() OVER (PARTITION B
 const ENDLESS: &str = "SELECT count(*) AS n FROM \"shop:answered\" AS a JOIN \"shop:answered\" AS b ON a.path = b.path AND a.nanos < b.nanos
     JOIN \"shop:answered\" AS c ON a.path = c.path AND b.nanos < c.nanos";
 
-/// A store of so many requests.
+/// A store of a given number of requests.
 fn store(place: &Path, requests: u64) -> PathBuf {
     let (trace, store) = (place.join("trace"), place.join("store"));
     stores::record(&trace, "shop", 16 << 20, requests);

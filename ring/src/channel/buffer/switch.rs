@@ -1,4 +1,4 @@
-//! The owner's switch from one packet to the next: where a record does not fit, the open packet is closed and the next is opened, if there is
+//! The owner's switch from one packet to the next: if a record does not fit, the open packet is closed and the next one is opened, if there is
 //! a free slot.
 
 use super::super::account::Loss;
@@ -13,8 +13,8 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 impl Buffer {
-    /// Makes sure that a packet with room for `size` bytes is open, opening the next one if necessary. Returns the offset of the free bytes.
-    /// `may_grow`: the event is recorded in a large ring if it is refused as [`Refused::Outgrown`].
+    /// Ensures that a packet with room for `size` bytes is open, opening the next one if necessary. Returns the offset of the free bytes.
+    /// With `may_grow`, the event is recorded in a large ring if it is refused as [`Refused::Outgrown`].
     #[cold]
     #[inline(never)]
     pub(in crate::channel) fn next_packet(
@@ -87,14 +87,14 @@ impl Buffer {
         Ok(HEADER_SIZE)
     }
 
-    /// Wakes the consumer, if it sleeps and half of the buffer waits for it. The caller has closed a packet.
+    /// Wakes the consumer, if it sleeps and at least half of the buffer waits for it. The caller has closed a packet.
     pub(in crate::channel) fn wake_if_needed(&self) {
         if let Some(wake_word) = self.wake_word.as_ref().filter(|_| self.waiting_percent() >= WAKE_AT) {
             wake_word.wake();
         }
     }
 
-    /// How many packets the consumer has released.
+    /// Number of packets that the consumer has released.
     fn released_packets(&self) -> u64 {
         let closed = self.counters().closed.load(Ordering::Relaxed);
         // R1: Acquire pairs with the Release store in `release`: the consumer has read the slot before the owner writes to it. A consumer in
@@ -102,7 +102,7 @@ impl Buffer {
         Some(self.released().load(Ordering::Acquire)).filter(|taken| *taken <= closed).unwrap_or(0)
     }
 
-    /// Whether the slot of packet `next` is free.
+    /// Returns whether the slot of packet `next` is free.
     fn is_free(&self, next: u64) -> bool {
         self.released_packets() >= self.slots.released_for(next)
     }
@@ -121,24 +121,24 @@ impl Buffer {
         }
     }
 
-    /// Whether a record of this size has no room, because the buffer was full, and the consumer has released nothing since. `false` if that
-    /// is not known. `released` is the position of this buffer's consumer. The owner is not writing.
+    /// Returns whether a record of this size has no room, because the buffer was full, and the consumer has released nothing since. `false` if that
+    /// is unknown. `released` is the position of this buffer's consumer. The owner is not writing.
     #[inline(always)]
     pub(in crate::channel) fn is_still_full_for(&self, size: usize, released: &AtomicU64) -> bool {
         self.full_mark.covers(size, released)
     }
 
-    /// Whether the buffer was full when a record was last refused, and the consumer has released nothing since.
+    /// Returns whether the buffer was full when a record was last refused, and the consumer has released nothing since.
     pub(in crate::channel) fn is_still_full(&self) -> bool {
         self.full_mark.is_current(self.released())
     }
 
-    /// Whether a packet can be opened behind the closed ones. No packet is open.
+    /// Returns whether a packet can be opened after the closed ones. No packet is open.
     pub(in crate::channel) fn has_free_packet(&self) -> bool {
         self.is_free(self.counters().closed.load(Ordering::Relaxed))
     }
 
-    /// Whether the slot of packet `next` is free, or becomes free while the owner waits.
+    /// Returns whether the slot of packet `next` is free, or becomes free while the owner waits.
     fn has_free_slot(&self, next: u64) -> bool {
         if self.is_free(next) {
             return true;
@@ -152,8 +152,8 @@ impl Buffer {
         has_room
     }
 
-    /// Has no packet open any more, for the next owner, whose thread id the next packet is to have. `false` if that is left to the consumer,
-    /// because the flusher is closing the packet, or because the thread ends inside a write.
+    /// Closes the open packet for the next owner, because the next packet must have that owner's thread id. Returns `false` if this is left to the
+    /// consumer, because the flusher is closing the packet, or because the thread ends inside a write.
     pub(in crate::channel) fn close_for_next_owner(&self) -> bool {
         if self.handshake.is_writing() {
             return false;
@@ -190,7 +190,7 @@ impl Buffer {
         let number = self.counters().closed.load(Ordering::Relaxed);
         self.records_at_end(number).store(self.records(), Ordering::Relaxed);
         failpoint!(CloseNotCounted, self.stream.instance);
-        // R2: Release pairs with the Acquire load in `closed_packets`: the packet is whole before it counts as closed.
+        // R2: Release pairs with the Acquire load in `closed_packets`: the packet is complete before it counts as closed.
         self.counters().closed.store(number + 1, Ordering::Release);
         failpoint!(CloseCounted, self.stream.instance);
     }

@@ -1,12 +1,12 @@
-//! How many spare rings there are to be.
+//! Determines the number of spare rings.
 //!
-//! Rings in which threads begin: those that the channel is configured with; one for each thread that has started in this
-//! period or the last and has none; and in a round in which threads took rings, or found none, twice as many as took one, and four times as many if
-//! they are small, though not for more threads than have none. The small rings with which a channel begins are made whatever threads there are.
-//! What was unused for a whole period is not wanted any more, but those of small size that the largest crowd of the last minute has used at once are.
+//! Rings in which threads start: the number configured for the channel; one for each thread that has started in this period or the last one and has
+//! no ring; and, in a round in which threads took rings or found none, twice the number of threads that took one (four times for small rings), but at
+//! most the number of threads without a ring. The small rings with which a channel starts are created regardless of the number of threads. Rings that
+//! were unused for a complete period are no longer needed, except the small rings that the largest crowd of the last minute used at the same time.
 //!
-//! Large rings of a channel that has small ones: those that it is configured with, and twice as many as threads went on in since the last round.
-//! For the overflow, twice as many more as were taken for it, within its limit.
+//! Large rings of a channel with small ones: the number configured, and twice the number of threads that continued in one since the last round.
+//! For the overflow, twice the number taken for it, within its limit.
 
 use super::super::header::Layout;
 use super::super::open::OpenChannel;
@@ -17,20 +17,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How often the threads of the process are counted while none takes a ring.
+/// Interval at which the threads of the process are counted while none takes a ring.
 const COUNT_INTERVAL: Duration = Duration::from_millis(50);
-/// Small rings are made for so many times as many threads as took one since the last round, because a crowd begins faster than they are made.
+/// Factor for the number of small rings, relative to the threads that took one since the last round: a crowd starts faster than rings are created.
 const AHEAD: usize = 2;
-/// The memory of the small rings when recording begins, and at rest, and their largest numbers. From outside there are fewer at first: a
-/// recorder has a file open for each.
+/// Memory and maximum number of the small rings when recording begins, and at rest. With a recorder in another process there are fewer at first,
+/// because it has a file open for each.
 const SMALL_AT_FIRST: (usize, usize) = (2 << 20, 64);
 const SMALL_FROM_OUTSIDE: (usize, usize) = (512 << 10, 16);
 const SMALL_AT_REST: (usize, usize) = (256 << 10, 8);
-/// What the first small rings keep for good: header and account, which are large in a program with many events.
+/// The memory that the first small rings keep permanently: header and account, which are large in a program with many events.
 const KEPT: usize = 512 << 10;
 
 impl OpenChannel {
-    /// How many small rings there are to be when recording begins: also for the threads that there are.
+    /// Number of small rings when recording begins, including rings for the existing threads.
     pub(super) fn small_at_first(&self) -> usize {
         let least = self.config.rings_at_first().unwrap_or(0) + self.small_at_rest();
         let kept = Layout::of_small_ring(&self.config, self.max_events()).map_or(KEPT, |layout| layout.main);
@@ -39,13 +39,13 @@ impl OpenChannel {
         most.max(least).min(self.small_rings.pool.capacity())
     }
 
-    /// How many small rings are ready while no threads appear.
+    /// Number of small rings kept ready while no threads start.
     pub(super) fn small_at_rest(&self) -> usize {
         self.small_within(SMALL_AT_REST).max(self.config.spares_if_set().unwrap_or(0))
     }
 
-    /// How many large rings are ready while no thread needs another one: one that has outgrown its small ring takes the first, which wakes the
-    /// supplier, and next those of the overflow.
+    /// Number of large rings kept ready while no thread needs another one: a thread that has outgrown its small ring takes the first, which wakes the
+    /// supplier; the next ones are for the overflow.
     pub(super) fn large_at_rest(&self, rings: &[Arc<Ring>]) -> usize {
         let has_small = self.small_rings.pool.capacity() > 0;
         let in_use = || rings.iter().any(|ring| !ring.is_small && ring.is_owned());
@@ -60,7 +60,7 @@ impl OpenChannel {
         (bytes / size).clamp(FEW, most)
     }
 
-    /// How many small and how many large rings the pools are to have.
+    /// The numbers of small and large rings that the pools should have.
     pub(super) fn demand(&self, rings: &[Arc<Ring>], round: &mut Round) -> [usize; 2] {
         let overflowed = self.overflow.rings();
         let moved = (overflowed - std::mem::replace(&mut round.overflowed, overflowed)) as usize;
@@ -76,7 +76,7 @@ impl OpenChannel {
             return [0, round.large.wanted.max(spares + started).min(most.saturating_add(spares)) + further];
         }
         let taken = self.small_rings.left.load(Ordering::Relaxed).saturating_sub(self.small_rings.pool.count());
-        // Where no small ring was ready, threads began in large ones.
+        // If no small ring was ready, threads started in large ones.
         let large = self.large_rings.left.load(Ordering::Relaxed);
         let taken = taken + large.saturating_sub(self.large_rings.pool.count() + moved + grown);
         let [seen, started, most] = self.births(rings, round, taken);
@@ -85,17 +85,17 @@ impl OpenChannel {
         let most = most.saturating_add(small).max(if round.is_first_period() { self.small_at_first() } else { 0 });
         let small = round.small.wanted.max(small + started).min(most);
         round.large.wanted = round.large.wanted.max(spares + 2 * grown);
-        // As many as there are threads that can grow.
+        // At most the number of threads that can grow.
         let most = rings.iter().filter(|ring| ring.is_small && ring.is_owned()).count() + spares;
         [small, round.large.wanted.min(most) + further]
     }
 
-    /// For how many threads there are to be rings: those that took one, or found none, since the last round, of which so many have `taken` one; those
-    /// that have started; and all that have none.
+    /// The numbers of threads that need rings: threads that took one, or found none, since the last round, of which `taken` took one; threads
+    /// that have started; and all threads without one.
     fn births(&self, rings: &[Arc<Ring>], round: &mut Round, taken: usize) -> [usize; 3] {
         let ringless = self.ringless_discarded();
         let lost = ringless - std::mem::replace(&mut round.ringless, ringless);
-        // Threads that fired for other channels only have no ring either, so the lost events are another bound.
+        // Threads that fired only for other channels have no ring either, so the number of lost events is another bound.
         let without = if lost > 0 { thread::count_claimed(|slot| self.has_no_ring(slot)) } else { 0 };
         let seen = (2 * taken).max(without.min(lost as usize));
         if seen > 0 || round.counted.elapsed() >= COUNT_INTERVAL {
