@@ -127,7 +127,7 @@ pub fn ended(mut child: Child) -> Output {
 /// Waits until `happened` returns true.
 ///
 /// # Panics
-/// If it does not within [`HUNG`].
+/// If it does not within five minutes.
 pub fn wait(what: &str, mut happened: impl FnMut() -> bool) {
     let since = Instant::now();
     while !happened() {
