@@ -26,9 +26,7 @@ mod worker;
 pub use builder::AgentBuilder;
 pub use error::AgentError;
 
-use crate::own_thread;
 use crate::session::{RecordingHandle, SessionError};
-use crate::snapshot::SnapshotSummary;
 use crate::state::{Dump, StateDump, state_dump};
 use recordings::Recordings;
 use std::io::Write;
@@ -41,6 +39,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tracepoint_run_dir::notice::Notice;
 use tracepoint_run_dir::rundir::RunDir;
+use tracepoint_session_io::SnapshotSummary;
+use tracepoint_sinks::own_thread;
 use wakeup::Stop;
 use worker::Worker;
 

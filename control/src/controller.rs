@@ -4,7 +4,6 @@
 //! `docs/format-run-directory.md` describes the files and the order in which they are written.
 
 mod application;
-mod error;
 pub(crate) mod find;
 mod in_code;
 mod leftover;
@@ -19,37 +18,33 @@ mod unbuilt;
 mod wait;
 
 pub use application::Application;
-pub use error::ControlError;
 pub use in_code::SessionInCode;
 pub use leftover::Leftover;
 pub use listed::Listed;
 pub use matching::{Mismatch, Unmatched};
-pub(crate) use named::log_line;
-pub use named::{NamedSession, Rotation};
+pub use named::NamedSession;
 pub use remove::Removed;
 pub use silence::SilenceReason;
 pub use unbuilt::Unbuilt;
 pub use wait::Acknowledged;
 
-use crate::owner::is_left_behind;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 use tracepoint_run_dir::ack::{Ack, AckState};
 use tracepoint_run_dir::app;
 use tracepoint_run_dir::bandwidth::{self, BandwidthUse};
-use tracepoint_run_dir::bell::{RingResult, ring};
+use tracepoint_run_dir::bell::RingResult;
 use tracepoint_run_dir::layout::{APPS, PROCESS, SESSION, SESSIONS};
 use tracepoint_run_dir::lock::Lock;
-use tracepoint_run_dir::private_dir::{Author, PrivateDir};
+use tracepoint_run_dir::private_dir::PrivateDir;
 use tracepoint_run_dir::rundir::RunDir;
 use tracepoint_run_dir::session_dir::TRIES;
+use tracepoint_session_io::ControlError;
+use tracepoint_session_io::owner::is_left_behind;
+use tracepoint_session_io::store::{SessionStore, put, read_spec};
 use tracepoint_session_spec::check_name;
-use tracepoint_session_spec::{SessionSpec, SinkSpec, SpecError, State};
+use tracepoint_session_spec::{SessionSpec, SinkSpec, SpecError};
 use tracepoint_sinks::CtfError;
-
-/// How long to wait for the lock on the sessions while other controllers hold it.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long a process may take to publish itself elsewhere.
 const MOVE_TIMEOUT: Duration = Duration::from_secs(3);
@@ -57,9 +52,7 @@ const MOVE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Controls the processes that share a run directory.
 #[derive(Debug)]
 pub struct Controller {
-    run_dir: RunDir,
-    apps: Arc<PrivateDir>,
-    sessions: PrivateDir,
+    pub(crate) store: SessionStore,
 }
 
 impl Controller {
@@ -78,8 +71,7 @@ impl Controller {
     ///
     /// As [`Controller::find`].
     pub fn at(run_dir: RunDir) -> Result<Self, ControlError> {
-        let (apps, sessions) = (Arc::new(run_dir.subdir(APPS)?), run_dir.subdir(SESSIONS)?);
-        Ok(Self { run_dir, apps, sessions })
+        Ok(Self { store: SessionStore::at(run_dir)? })
     }
 
     /// The controller of the run directory of the process `pid`, as that process sees it: resolved with its environment and its root
@@ -101,17 +93,17 @@ impl Controller {
             }
             opened => Ok(opened?),
         };
-        let (apps, sessions) = (Arc::new(open(APPS)?), open(SESSIONS)?);
-        Ok(Self { run_dir, apps, sessions })
+        let (apps, sessions) = (open(APPS)?, open(SESSIONS)?);
+        Ok(Self { store: SessionStore::of(run_dir, apps, sessions) })
     }
 
     /// The run directory.
     pub fn path(&self) -> &Path {
-        self.run_dir.path()
+        self.store.run_dir().path()
     }
 
     pub(crate) const fn run_dir(&self) -> &RunDir {
-        &self.run_dir
+        self.store.run_dir()
     }
 
     /// The cap on the bandwidth of all senders of the run directory, and its use.
@@ -120,7 +112,7 @@ impl Controller {
     ///
     /// If the file cannot be read.
     pub fn bandwidth(&self) -> Result<BandwidthUse, ControlError> {
-        Ok(bandwidth::read(self.run_dir.dir())?)
+        Ok(bandwidth::read(self.store.run_dir().dir())?)
     }
 
     /// Sets the cap on the bandwidth of all senders of the run directory, in bytes per second; `None`: no limit. It holds for senders at once.
@@ -137,18 +129,18 @@ impl Controller {
                 spec.check_bandwidth(&name, rate).map_err(|error| ControlError::Spec { session: name, error })?;
             }
         }
-        Ok(bandwidth::set(self.run_dir.dir(), rate)?)
+        Ok(bandwidth::set(self.store.run_dir().dir(), rate)?)
     }
 
     /// Has a process that has changed its user leave the run directory of the former user, which it may not use any more. It notices that when it
     /// is woken, and goes on in that of its user, if it can.
     fn followed_user(self, pid: u32) -> Result<Self, ControlError> {
-        let Some(user) = find::other_user(pid, &self.run_dir) else { return Ok(self) };
+        let Some(user) = find::other_user(pid, self.store.run_dir()) else { return Ok(self) };
         let Some(entry) = find::key_of(pid).map(|key| key.to_string()) else {
             return Err(ControlError::NoProcess { pid });
         };
-        let has_left = || !self.is_alive(&entry);
-        self.ring_one(&entry, "");
+        let has_left = || !self.store.is_alive(&entry);
+        self.store.ring_one(&entry, "");
         wait::poll_until(MOVE_TIMEOUT, || Ok(has_left()))?;
         if has_left() {
             find::run_dir_of(pid).and_then(|run_dir| Self::where_traced(run_dir, pid))
@@ -164,15 +156,15 @@ impl Controller {
     /// If the run directory cannot be read.
     pub fn processes(&self) -> Result<Vec<Application>, ControlError> {
         // If another process holds the lock, it removes the stale entries itself.
-        if let Ok(_lock) = Lock::take(&self.apps) {
-            let _ = app::remove_stale(&self.apps);
+        if let Ok(_lock) = Lock::take(self.store.apps()) {
+            let _ = app::remove_stale(self.store.apps());
         }
-        let names = self.apps.names().map_err(|error| self.apps.failed("read", "", error))?;
+        let names = self.store.apps().names().map_err(|error| self.store.apps().failed("read", "", error))?;
         let open = |name: String| {
-            let dir = self.apps.open_subdir(&name).ok()?;
+            let dir = self.store.apps().open_subdir(&name).ok()?;
             // An agent that is starting publishes its process now; one whose file was removed does so when it is rung.
-            let is_published = dir.file_len(PROCESS).is_ok() || self.ring_one(&name, "") == RingResult::NoReader;
-            is_published.then(|| Application::open(name, &dir, &self.apps)).flatten()
+            let is_published = dir.file_len(PROCESS).is_ok() || self.store.ring_one(&name, "") == RingResult::NoReader;
+            is_published.then(|| Application::open(name, &dir, self.store.apps())).flatten()
         };
         let mut all: Vec<_> = names.into_iter().filter_map(open).collect();
         all.sort_by(|a, b| (a.info().pid, a.name()).cmp(&(b.info().pid, b.name())));
@@ -196,11 +188,7 @@ impl Controller {
 
     /// The directory of the entries of processes.
     pub(crate) fn apps(&self) -> &PrivateDir {
-        &self.apps
-    }
-
-    fn is_alive(&self, entry: &str) -> bool {
-        self.apps.open_subdir(entry).is_ok_and(|dir| app::is_alive(&dir))
+        self.store.apps()
     }
 
     /// The traced process with this id, in the caller's pid namespace.
@@ -230,10 +218,10 @@ impl Controller {
     ///
     /// If the run directory cannot be read.
     pub fn sessions(&self) -> Result<Vec<String>, ControlError> {
-        let names = self.sessions.names().map_err(|error| self.sessions.failed("read", "", error))?;
+        let names = self.store.sessions().names().map_err(|error| self.store.sessions().failed("read", "", error))?;
         let (mut found, mut any_over) = (Vec::new(), false);
         for name in names.into_iter().filter(|name| check_name(name).is_ok()) {
-            let Ok(dir) = self.sessions.open_subdir(&name) else { continue };
+            let Ok(dir) = self.store.sessions().open_subdir(&name) else { continue };
             match read_spec(&dir) {
                 Ok(spec) if is_left_behind(&spec, &dir) => {
                     // Checked again under the lock: another controller may have replaced the session meanwhile.
@@ -264,7 +252,8 @@ impl Controller {
         check_name(name).map_err(|error| ControlError::name(&error))?;
         // A session that goes on needs no look at the others.
         if self
-            .sessions
+            .store
+            .sessions()
             .open_subdir(name)
             .is_ok_and(|dir| read_spec(&dir).is_ok_and(|spec| !is_left_behind(&spec, &dir)))
         {
@@ -303,7 +292,7 @@ impl Controller {
         if let Some(error) = self.is_in_code(name) {
             return Err(error);
         }
-        let _lock = self.lock()?;
+        let _lock = self.store.lock()?;
         let mut spec = spec.clone();
         let failed = |error: CtfError| ControlError::Spec {
             session: name.to_owned(),
@@ -320,61 +309,15 @@ impl Controller {
             made = self.make(name, spec);
         }
         made?;
-        self.ring_all();
+        self.store.ring_all();
         Ok(NamedSession::new(self, name))
     }
 
     fn make(&self, name: &str, spec: &SessionSpec) -> Result<(), ControlError> {
-        let dir = self.sessions.subdir(name)?;
+        let dir = self.store.sessions().subdir(name)?;
         if dir.file_len(SESSION).is_ok() {
             return Err(ControlError::Exists { name: name.to_owned() });
         }
-        named::put(&dir, name, spec, "create")
+        put(&dir, name, spec, "create")
     }
-
-    /// The directories of all sessions, also of those in code, which have no description.
-    pub(crate) fn session_dirs(&self) -> impl Iterator<Item = (String, PrivateDir)> + '_ {
-        let names = self.sessions.names().unwrap_or_default().into_iter().filter(|name| check_name(name).is_ok());
-        names.filter_map(|name| self.sessions.open_subdir(&name).ok().map(|dir| (name, dir)))
-    }
-
-    fn lock(&self) -> Result<Lock, ControlError> {
-        Ok(Lock::take_within(&self.sessions, LOCK_TIMEOUT).map_err(|error| self.sessions.failed("lock", "", error))?)
-    }
-
-    /// Wakes all processes. A process whose queue is full is awake and will read the new state anyway.
-    fn ring_all(&self) {
-        for name in self.apps.names().unwrap_or_default() {
-            self.ring_one(&name, "");
-        }
-    }
-
-    /// Wakes one process, which is to report this token as answered.
-    fn ring_one(&self, name: &str, token: &str) -> RingResult {
-        let result = self.apps.open_subdir(name).ok().and_then(|dir| ring(&dir, token).ok());
-        // A process that cannot be reached does not acknowledge, so the caller notices.
-        result.unwrap_or(RingResult::NoReader)
-    }
-}
-
-/// Whether the session is to be removed.
-const fn is_destroyed(spec: &SessionSpec) -> bool {
-    matches!(spec.state, State::Destroyed)
-}
-
-fn read_spec(dir: &PrivateDir) -> Result<SessionSpec, ControlError> {
-    Ok(read_described(dir)?.0)
-}
-
-/// The description of the session called `name`, and who has written it.
-fn read_authored_spec(dir: &PrivateDir, name: &str) -> Result<(SessionSpec, Author), ControlError> {
-    let (spec, author, bytes) = read_described(dir)?;
-    Ok((spec, author.for_session(name, || SessionSpec::written_for(&bytes))))
-}
-
-fn read_described(dir: &PrivateDir) -> Result<(SessionSpec, Author, Vec<u8>), ControlError> {
-    let read = dir.read_authored(SESSION, SessionSpec::MAX_SIZE).map_err(|error| dir.failed("read", SESSION, error));
-    let (bytes, author) = read?;
-    let damaged = |error| ControlError::Damaged { path: dir.path().join(SESSION), error };
-    Ok((SessionSpec::parse(&bytes).map_err(damaged)?, author, bytes))
 }

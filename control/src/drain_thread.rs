@@ -4,8 +4,6 @@ pub(crate) mod shared;
 pub(crate) mod streams_file;
 mod supply_thread;
 
-use crate::consumer_loop::{PollInterval, Round};
-use crate::own_thread;
 use shared::SharedDrain;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,6 +16,8 @@ use supply_thread::SupplyThread;
 use tracepoint_core::clock;
 use tracepoint_run_dir::session_dir::{FlushedFile, ProcessDir};
 use tracepoint_run_dir::tsc;
+use tracepoint_sinks::consumer_loop::{PollInterval, Round};
+use tracepoint_sinks::own_thread;
 use tracepoint_sinks::{Drain, RingSupplier};
 
 /// Thread name, as shown by `top -H`.

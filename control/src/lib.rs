@@ -42,40 +42,29 @@ mod agent;
 mod budget;
 mod catalog;
 mod channel_room;
-mod consumer_loop;
 mod controller;
 pub mod core_dump;
 mod drain_thread;
 mod event;
 mod kernel;
-mod outputs;
-mod own_thread;
-mod owner;
 mod recorder;
 mod rule_match;
 mod session;
-mod sink_features;
-mod snapshot;
 mod state;
 mod statistics;
 pub mod testing;
 pub mod trigger;
 mod unfinished;
-mod yielding_lock;
 
 pub use agent::{Agent, AgentBuilder, AgentError};
-pub use consumer_loop::DrainCounters;
 pub use controller::{
-    Acknowledged, Application, ControlError, Controller, Leftover, Listed, Mismatch, NamedSession, Removed, Rotation,
-    SessionInCode, SilenceReason, Unbuilt, Unmatched,
+    Acknowledged, Application, Controller, Leftover, Listed, Mismatch, NamedSession, Removed, SessionInCode,
+    SilenceReason, Unbuilt, Unmatched,
 };
 pub use kernel::{KernelError, KernelEvents, KernelRecorded, KernelRecorder, KernelRecording};
-pub use own_thread::inherit_scheduling;
 pub use recorder::{Recorded, Recorder};
 pub use session::{Session, SessionBuilder, SessionError, SinkFailure, Status, Summary};
-pub use snapshot::SnapshotSummary;
 pub use state::{Dump, StateDump, state_dump};
-pub use statistics::{ProcessStatistics, SessionStatistics, StatisticResult};
 pub use tracepoint_core::channel::Channel;
 pub use tracepoint_core::clock::Clock;
 /// Why a snapshot cannot be taken.
@@ -86,6 +75,9 @@ pub use tracepoint_run_dir::{
     OverBudget, Rights, RingDirError, Rotated, RuleAck, RunDir, RunDirError, StateDumpStatus, StreamStatus,
     TracepointInfo, TracepointKind, TriggerAck,
 };
+pub use tracepoint_session_io::statistics::{ProcessStatistics, SessionStatistics, StatisticResult};
+pub use tracepoint_session_io::store::Rotation;
+pub use tracepoint_session_io::{ControlError, SnapshotSummary};
 pub use tracepoint_session_spec::{
     BudgetSpec, ChannelSpec, CpuPercent, CpuPercentError, Do, DrainedBy, Limit, LimitError, Limits, NameError, Rule,
     RuleError, RuleProblem, RuleStatistic, SessionSpec, SinkSource, SinkSpec, SpecError, State, StreamSpec,
@@ -93,4 +85,6 @@ pub use tracepoint_session_spec::{
 };
 /// The sinks that a session can be given, and the trait for sinks of one's own.
 pub use tracepoint_sinks as sinks;
+pub use tracepoint_sinks::consumer_loop::DrainCounters;
+pub use tracepoint_sinks::own_thread::inherit_scheduling;
 pub use unfinished::rings_behind;

@@ -14,12 +14,8 @@ mod process;
 mod recorded;
 mod state;
 
-use crate::consumer_loop::{ConsumerLoop, DrainCounters, PollInterval};
-use crate::controller::{ControlError, NamedSession};
-use crate::outputs::Allowance;
-use crate::own_thread::leave_signals_to_the_program;
+use crate::controller::NamedSession;
 use crate::trigger::RecorderWatch;
-use crate::yielding_lock::YieldingLock;
 pub use recorded::Recorded;
 use state::State;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -32,7 +28,12 @@ use tracepoint_run_dir::private_dir::PrivateDir;
 use tracepoint_run_dir::rights::Rights;
 use tracepoint_run_dir::ring_files::map_wake_file;
 use tracepoint_run_dir::session_dir::open_wake_file;
+use tracepoint_session_io::ControlError;
+use tracepoint_session_io::outputs::Allowance;
 use tracepoint_session_spec::SinkSpec;
+use tracepoint_sinks::YieldingLock;
+use tracepoint_sinks::consumer_loop::{ConsumerLoop, DrainCounters, PollInterval};
+use tracepoint_sinks::own_thread::leave_signals_to_the_program;
 
 /// The longest interval between two rounds, and the same if processes cannot wake the recorder.
 const LONGEST: Duration = Duration::from_millis(500);

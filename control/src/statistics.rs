@@ -20,18 +20,13 @@
 //! **Memory** is taken, allocated and resident before a site is switched on: at most a quarter of the bound that the session has for its rings,
 //! and with the same regard for cgroup and file system. What cannot be had is an error of the rule, and of that rule alone.
 
-mod index;
 mod plan;
-mod read;
 mod running;
 mod segment;
 
 pub(crate) use plan::{PlannedStatistic, plan};
-pub use read::{ProcessStatistics, SessionStatistics, StatisticResult};
 pub(crate) use running::{Home, LiveStatistic, RunningStatistics};
 
-/// The directory of the files, in that of the session.
-pub(crate) const STATISTICS: &str = "statistics";
 /// How many processes that have ended are kept.
 const KEPT: usize = 256;
 /// The largest number of statistics of a session in a process.

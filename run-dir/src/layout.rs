@@ -26,5 +26,7 @@ pub const TRIGGERS_FILE: &str = "triggers.toml";
 pub const BANDWIDTH: &str = "bandwidth";
 /// The directory of the rings of a session.
 pub const RINGS: &str = "rings";
+/// The directory of the statistics of a session.
+pub const STATISTICS: &str = "statistics";
 /// The end of the names of ring files.
 pub(crate) const RING_SUFFIX: &str = ".ring";

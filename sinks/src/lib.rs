@@ -11,6 +11,8 @@
 //!
 //! A packet that a sink did not take is counted as lost, by its records, and the sink's first error is kept for its report.
 //!
+//! A thread that drains runs a [`consumer_loop`], begins as an [`own_thread`], and shares its drain behind a [`YieldingLock`].
+//!
 //! This crate does not depend on sessions or the command line. To write a new kind of sink, implement [`Sink`].
 
 #![forbid(unsafe_code)]
@@ -20,6 +22,7 @@
 mod accounting;
 mod bandwidth;
 mod bucket;
+pub mod consumer_loop;
 pub mod ctf;
 mod description;
 mod destination;
@@ -28,8 +31,7 @@ mod drain;
 mod dt;
 mod error;
 mod metadata;
-#[cfg(any(feature = "stream", feature = "udp"))]
-mod signals;
+pub mod own_thread;
 mod sink;
 #[cfg(feature = "stream")]
 pub mod stream;
@@ -39,6 +41,7 @@ mod trace_info;
 #[cfg(feature = "udp")]
 pub mod udp;
 mod udp_stats;
+mod yielding_lock;
 
 pub use bandwidth::Bandwidth;
 pub use bucket::{Bucket, BucketWords};
@@ -73,3 +76,4 @@ pub use tracepoint_reader::internal::RemoteConsumer;
 #[cfg(feature = "udp")]
 pub use udp::UdpSink;
 pub use udp_stats::{UdpStats, UdpWatch};
+pub use yielding_lock::YieldingLock;

@@ -13,10 +13,8 @@ use super::spare_descriptors::lacks_descriptors;
 use super::watch::{Watched, has_ended, watch};
 use crate::budget::BudgetWatch;
 use crate::event::PlannedEvent;
-use crate::owner;
 use crate::rule_match::{Matched, Matcher};
 use crate::session::{Changed, Ending, Recording, SessionBuilder, SessionError, Status};
-use crate::sink_features::SinkFeature;
 use crate::state::Round;
 use crate::statistics::{Home, PlannedStatistic, RunningStatistics};
 use crate::trigger::in_process::InProcessTriggers;
@@ -29,6 +27,8 @@ use std::time::{Duration, Instant};
 use tracepoint_run_dir::ack::{Ack, ChannelCounters, Counters, Rotated, RuleAck, files};
 use tracepoint_run_dir::notice::Notice;
 use tracepoint_run_dir::private_dir::{PrivateDir, refused};
+use tracepoint_session_io::owner;
+use tracepoint_session_io::sink_features::SinkFeature;
 use tracepoint_session_spec::{Do, DrainedBy, RuleError, SessionSpec, State, TriggerSpec};
 
 /// How many recordings may be ending before no new one starts: each still holds its rings, and the number of channels is limited.

@@ -1,13 +1,13 @@
 //! What the agent writes of its process and of the tracepoints there.
 
 use crate::catalog::Catalog;
-use crate::sink_features::built_sinks;
 use tracepoint_core::field::FieldDescriptor;
 use tracepoint_core::{Location, Marker, Tracepoint};
 use tracepoint_reader::process;
 use tracepoint_run_dir::app::{ApplicationInfo, ArgumentInfo, FieldInfo, TracepointInfo, TracepointKind};
 use tracepoint_run_dir::boot_file::boot_id;
 use tracepoint_run_dir::own_process::this_process;
+use tracepoint_session_io::sink_features::built_sinks;
 
 /// Describes this process.
 pub(super) fn describe_process(tag: Option<String>) -> ApplicationInfo {

@@ -3,7 +3,6 @@
 use super::SINK_TIMEOUT;
 use super::context::Context;
 use crate::event::PlannedEvent;
-use crate::outputs::{self, Allowance, Chunks};
 use crate::rule_match::Matcher;
 use crate::session::{Recording, SessionBuilder};
 use crate::state;
@@ -13,6 +12,7 @@ use std::path::PathBuf;
 use tracepoint_core::private::nearest_names;
 use tracepoint_reader::secure_exec::secure;
 use tracepoint_run_dir::notice::Notice;
+use tracepoint_session_io::outputs::{self, Allowance, Chunks};
 use tracepoint_session_spec::{Rule, RuleError, RuleProblem, SessionSpec, SpecError};
 use tracepoint_sinks::TextSink;
 

@@ -24,7 +24,6 @@
 use super::wakeup::Stop;
 use super::worker::Worker;
 use super::{AgentError, RUNNING, running};
-use crate::own_thread;
 use nix::libc;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,6 +36,7 @@ use std::thread::sleep;
 use std::time::Duration;
 use tracepoint_core::marker::Subscription;
 use tracepoint_run_dir::rundir::RunDir;
+use tracepoint_sinks::own_thread;
 
 /// The time that a child has to call `exec` before it gets an agent.
 const EXEC_GRACE: Duration = Duration::from_millis(50);

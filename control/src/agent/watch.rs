@@ -1,7 +1,6 @@
 //! Watches the process that owns a session, so that the kernel wakes the agent when the owner ends: by the session's pipe, or by a pidfd if
 //! there is no pipe and the owner's id is valid here.
 
-use crate::owner::is_gone;
 use fileguard::{Checked, Kept};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -10,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tracepoint_run_dir::owner_pipe;
 use tracepoint_run_dir::private_dir::PrivateDir;
+use tracepoint_session_io::owner::is_gone;
 use tracepoint_session_spec::Owner;
 
 /// The owner of a session.

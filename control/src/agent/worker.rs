@@ -13,8 +13,6 @@ use super::recordings::Recordings;
 use super::spare_descriptors::SpareDescriptors;
 use super::wakeup::{Stop, Wakeup, timespec};
 use crate::budget;
-use crate::controller::log_line;
-use crate::own_thread;
 use crate::session::{Ending, Recording};
 use crate::state::{Round, Wake, wake_for_dumps};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -34,7 +32,9 @@ use tracepoint_run_dir::layout::{LOG, SESSIONS};
 use tracepoint_run_dir::notice::Notice;
 use tracepoint_run_dir::private_dir::PrivateDir;
 use tracepoint_run_dir::rundir::{RunDir, Trusted};
+use tracepoint_session_io::store::log_line;
 use tracepoint_session_spec::check_name;
+use tracepoint_sinks::own_thread;
 
 /// How many answered tokens the status lists.
 const MAX_ANSWERED: usize = 64;

@@ -2,13 +2,13 @@
 
 use crate::catalog::OWN;
 use crate::channel_room;
-use crate::own_thread;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::thread::Builder;
 use std::time::Duration;
 use tracepoint_core::channel::{AnonymousMemory, Channel, OpenChannel};
 use tracepoint_core::marker::{Subscriber, Subscription};
+use tracepoint_sinks::own_thread;
 
 tracepoint_core::define_trace! {
     provider = "tracepoint";

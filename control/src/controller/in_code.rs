@@ -1,12 +1,12 @@
 //! Sessions that programs have started in code. They can be seen and snapshot; only their program changes them.
 
 use super::{ControlError, Controller};
-use crate::statistics::SessionStatistics;
 use std::fs;
 use std::path::PathBuf;
 use tracepoint_reader::process::ProcessKey;
 use tracepoint_run_dir::layout::SESSION;
 use tracepoint_run_dir::session_dir;
+use tracepoint_session_io::statistics::SessionStatistics;
 use tracepoint_session_spec::SessionSpec;
 use tracepoint_session_spec::check_name;
 
@@ -33,7 +33,7 @@ impl Controller {
     ///
     /// Costs a few system calls for each process that records. Unreadable directories are left out.
     pub fn sessions_in_code(&self) -> Vec<SessionInCode> {
-        let names = self.sessions.names().unwrap_or_default();
+        let names = self.store.sessions().names().unwrap_or_default();
         let mut found: Vec<_> = names.iter().flat_map(|name| self.in_code(name)).collect();
         found.sort_by(|a, b| (&a.name, a.process).cmp(&(&b.name, b.process)));
         found
@@ -42,7 +42,7 @@ impl Controller {
     /// The directory of the session called `name`, from outside or in code, running or over. `None` if there is none.
     pub fn session_directory(&self, name: &str) -> Option<PathBuf> {
         check_name(name).ok()?;
-        Some(self.sessions.open_subdir(name).ok()?.path().to_owned())
+        Some(self.store.sessions().open_subdir(name).ok()?.path().to_owned())
     }
 
     /// The statistics of the session called `name`, from outside or in code, as [`NamedSession::statistics`](super::NamedSession::statistics) has
@@ -55,7 +55,7 @@ impl Controller {
         match self.session(name) {
             Ok(session) => session.statistics(),
             Err(ControlError::InCode { .. }) => {
-                let dir = self.sessions.open_subdir(name)?;
+                let dir = self.store.sessions().open_subdir(name)?;
                 Ok(SessionStatistics::read(&dir, |process| session_dir::is_recording(&dir, process)))
             }
             Err(error) => Err(error),
@@ -71,7 +71,8 @@ impl Controller {
 
     /// Those called `name`.
     pub(super) fn in_code(&self, name: &str) -> Vec<SessionInCode> {
-        let Ok(dir) = check_name(name).map_err(drop).and_then(|()| self.sessions.open_subdir(name).map_err(drop))
+        let Ok(dir) =
+            check_name(name).map_err(drop).and_then(|()| self.store.sessions().open_subdir(name).map_err(drop))
         else {
             return Vec::new();
         };

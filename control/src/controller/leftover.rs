@@ -6,12 +6,12 @@
 //! records into, or that a recorder drains, are neither counted nor removed.
 
 use super::{ControlError, Controller, read_spec};
-use crate::statistics::STATISTICS;
 use rustix::fs::fstatvfs;
 use std::cmp::Reverse;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 use tracepoint_run_dir::layout::RINGS;
+use tracepoint_run_dir::layout::STATISTICS;
 use tracepoint_run_dir::lock::Lock;
 use tracepoint_run_dir::private_dir::PrivateDir;
 use tracepoint_run_dir::session_dir::{self, KeepDead, Unused};
@@ -52,10 +52,10 @@ impl Controller {
     ///
     /// If the run directory cannot be read.
     pub fn leftovers(&self) -> Result<Vec<Leftover>, ControlError> {
-        let names = self.sessions.names().map_err(|error| self.sessions.failed("read", "", error))?;
+        let names = self.store.sessions().names().map_err(|error| self.store.sessions().failed("read", "", error))?;
         let mut found: Vec<_> = names.iter().filter_map(|name| self.leftover(name)).collect();
         found.sort_by_key(|leftover| Reverse(leftover.changed));
-        let size = self.sessions.fd().and_then(|fd| Ok(fstatvfs(fd)?)).map(|all| all.f_blocks * all.f_frsize);
+        let size = self.store.sessions().fd().and_then(|fd| Ok(fstatvfs(fd)?)).map(|all| all.f_blocks * all.f_frsize);
         let most = size.map_or(MAX_BYTES, |size| size / MAX_PART).min(MAX_BYTES);
         let mut sum = 0_u64;
         let sums = found.iter().map(|leftover| {
@@ -65,7 +65,7 @@ impl Controller {
         let kept = sums.enumerate().take_while(|(index, sum)| *index == 0 || *sum <= most).count();
         let beyond = found.split_off(kept);
         // A controller that holds the lock may be creating a session of one of these names. The next listing tries again.
-        let lock = beyond.first().and_then(|_| Lock::take_within(&self.sessions, Duration::ZERO).ok());
+        let lock = beyond.first().and_then(|_| Lock::take_within(self.store.sessions(), Duration::ZERO).ok());
         found.extend(beyond.into_iter().filter(|leftover| lock.is_none() || !self.remove_unused(&leftover.name)));
         Ok(found)
     }
@@ -73,14 +73,14 @@ impl Controller {
     /// The rings that the session of this name has left, if it is over.
     pub fn leftover(&self, name: &str) -> Option<Leftover> {
         check_name(name).ok()?;
-        let dir = self.sessions.open_subdir(name).ok()?;
+        let dir = self.store.sessions().open_subdir(name).ok()?;
         if !is_over(&dir) {
             return None;
         }
         let mut unused = session_dir::unused(&dir)?;
         if unused.partly_removed {
             session_dir::remove_dead(&dir, KeepDead::ALL);
-            self.sessions.remove_empty(name);
+            self.store.sessions().remove_empty(name);
             unused = session_dir::unused(&dir)?;
         }
         let Unused { processes, bytes, changed, .. } = unused;
@@ -93,13 +93,13 @@ impl Controller {
     ///
     /// If another controller holds the lock on the sessions for too long.
     pub fn remove_leftover(&self, name: &str) -> Result<bool, ControlError> {
-        let _lock = self.lock()?;
+        let _lock = self.store.lock()?;
         Ok(self.remove_unused(name))
     }
 
     /// Does the same. The caller holds the lock on the sessions.
     fn remove_unused(&self, name: &str) -> bool {
-        let Ok(dir) = self.sessions.open_subdir(name) else { return true };
+        let Ok(dir) = self.store.sessions().open_subdir(name) else { return true };
         // A new session of that name keeps the rings of its dead processes by its own limits.
         if !is_over(&dir) {
             return false;
@@ -108,7 +108,7 @@ impl Controller {
         if dir.file_len(RINGS).is_err() {
             dir.remove_subdir(STATISTICS);
         }
-        self.sessions.remove_empty(name);
+        self.store.sessions().remove_empty(name);
         session_dir::unused(&dir).is_none()
     }
 }

@@ -1,12 +1,12 @@
 //! What runs, for those who only look, such as the completion of a shell: nothing is made, removed or woken.
 
 use super::{Application, read_spec};
-use crate::owner::is_left_behind;
 use std::sync::Arc;
 use tracepoint_run_dir::app::ApplicationInfo;
 use tracepoint_run_dir::layout::{APPS, SESSIONS};
 use tracepoint_run_dir::private_dir::PrivateDir;
 use tracepoint_run_dir::rundir::RunDir;
+use tracepoint_session_io::owner::is_left_behind;
 use tracepoint_session_spec::check_name;
 
 /// The living traced processes and the sessions of this user.

@@ -1,47 +1,35 @@
 //! A session in the run directory.
 
-use super::{ControlError, Controller, read_authored_spec};
-use crate::statistics::SessionStatistics;
+use super::{ControlError, Controller};
 use std::collections::BTreeSet;
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 use tracepoint_reader::process::ProcessKey;
 use tracepoint_run_dir::ack::{Ack, files};
 use tracepoint_run_dir::bandwidth::Buckets;
 use tracepoint_run_dir::layout::BANDWIDTH;
-use tracepoint_run_dir::layout::{LOG, SESSION};
-use tracepoint_run_dir::owner_pipe::{OWNER, hold};
-use tracepoint_run_dir::private_dir::{Author, DirError, PrivateDir, is_no_room};
+use tracepoint_run_dir::layout::LOG;
+use tracepoint_run_dir::private_dir::PrivateDir;
 use tracepoint_run_dir::session_dir::{KeepDead, beside_rings};
 use tracepoint_run_dir::stream_status::STREAMS;
-use tracepoint_session_spec::{SessionSpec, State};
+use tracepoint_session_io::statistics::SessionStatistics;
+use tracepoint_session_io::store::{Rotation, StoredSession};
+use tracepoint_session_spec::SessionSpec;
 
 /// A session in the run directory, as a controller sees it.
 #[derive(Debug)]
 pub struct NamedSession<'a> {
     pub(super) controller: &'a Controller,
-    name: String,
-}
-
-/// A requested rotation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Rotation {
-    /// The session's generation that contains the request; [wait](NamedSession::wait) for it.
-    pub generation: u64,
-    /// The number of the rotation. [`Rotated`](crate::Rotated) in the acknowledgements has this number or a later one.
-    pub number: u64,
+    stored: StoredSession<'a>,
 }
 
 impl<'a> NamedSession<'a> {
     pub(super) fn new(controller: &'a Controller, name: &str) -> Self {
-        Self { controller, name: name.to_owned() }
+        Self { controller, stored: StoredSession::new(&controller.store, name) }
     }
 
     /// The session's name.
     pub fn name(&self) -> &str {
-        &self.name
+        self.stored.name()
     }
 
     /// The run directory.
@@ -51,19 +39,19 @@ impl<'a> NamedSession<'a> {
 
     /// The path of the session's directory.
     pub fn path(&self) -> PathBuf {
-        self.controller.sessions.path().join(&self.name)
+        self.stored.path()
     }
 
     /// The session's directory, open.
     pub(crate) fn dir(&self) -> Result<PrivateDir, ControlError> {
-        self.controller.sessions.open_subdir(&self.name).map_err(|error| self.control_error(error))
+        self.stored.dir()
     }
 
     /// The buckets of senders of the session, with that of the session if its streams have a cap of their own.
     pub(crate) fn buckets(&self, has_cap: bool) -> Result<Buckets, ControlError> {
         let session = self.dir()?;
         let failed = |error| session.failed("open", BANDWIDTH, error).into();
-        Buckets::open(has_cap.then_some(&session), self.controller.run_dir.dir()).map_err(failed)
+        Buckets::open(has_cap.then_some(&session), self.controller.store.run_dir().dir()).map_err(failed)
     }
 
     /// The session's current description.
@@ -72,15 +60,7 @@ impl<'a> NamedSession<'a> {
     ///
     /// [`ControlError::NoSession`] if the session was removed meanwhile, [`ControlError::Damaged`] if its file cannot be parsed.
     pub fn spec(&self) -> Result<SessionSpec, ControlError> {
-        Ok(self.authored_spec()?.0)
-    }
-
-    /// The same, and who has written it.
-    pub(crate) fn authored_spec(&self) -> Result<(SessionSpec, Author), ControlError> {
-        match read_authored_spec(&self.dir()?, &self.name) {
-            Err(ControlError::Dir(error)) => Err(self.control_error(error)),
-            spec => spec,
-        }
+        self.stored.spec()
     }
 
     /// Changes the session's description, wakes all processes, and returns the new generation. `what` is written to the session's log.
@@ -98,27 +78,7 @@ impl<'a> NamedSession<'a> {
         what: &str,
         change: impl FnOnce(&mut SessionSpec) -> Result<(), ControlError>,
     ) -> Result<u64, ControlError> {
-        let lock = self.controller.lock()?;
-        let (mut spec, author) = self.authored_spec()?;
-        if super::is_destroyed(&spec) {
-            return Err(self.no_session());
-        }
-        let before = spec.clone();
-        change(&mut spec)?;
-        if author != Author::Trusted {
-            if super::is_destroyed(&spec) {
-                spec.open_nothing();
-            } else if spec != before && spec.opens_what_is_named_in(&before) {
-                return Err(ControlError::NamedByOther { name: self.name.clone(), reason: author.distrust() });
-            }
-        }
-        if spec != before {
-            spec.generation = before.generation + 1;
-            put(&self.dir()?, &self.name, &spec, what)?;
-        }
-        drop(lock);
-        self.controller.ring_all();
-        Ok(spec.generation)
+        self.stored.change(what, change)
     }
 
     /// Rotates the session's traces in all processes. The acknowledgements report the result ([`Ack::rotated`]).
@@ -127,20 +87,7 @@ impl<'a> NamedSession<'a> {
     ///
     /// [`ControlError::CannotRotate`] if the session has no CTF output, or is stopped; and as [`NamedSession::change`].
     pub fn rotate(&self) -> Result<Rotation, ControlError> {
-        let mut number = 0;
-        let generation = self.change("rotate", |spec| {
-            let refused = |reason: String| Err(ControlError::CannotRotate { name: self.name.clone(), reason });
-            if !spec.sinks.iter().any(|sink| sink.kind == "ctf") {
-                return refused("it has no CTF output; create the session with `-o`".to_owned());
-            }
-            if spec.state != State::Active {
-                return refused(format!("it is stopped; start it with `tracectl start {}`", self.name));
-            }
-            spec.rotations += 1;
-            number = spec.rotations;
-            Ok(())
-        })?;
-        Ok(Rotation { generation, number })
+        self.stored.rotate()
     }
 
     /// The acknowledgements of all processes, including those that have ended.
@@ -150,7 +97,7 @@ impl<'a> NamedSession<'a> {
     /// [`ControlError::NoSession`] if the session was removed meanwhile.
     pub fn acks(&self) -> Result<Vec<Ack>, ControlError> {
         let dir = self.dir()?;
-        let mut acks = files::all(&dir, |entry| self.controller.is_alive(entry))?;
+        let mut acks = files::all(&dir, |entry| self.controller.store.is_alive(entry))?;
         // What a recorder streams, the processes do not know.
         for (process, text) in beside_rings(&dir, STREAMS) {
             let key = ProcessKey::of_directory(&process);
@@ -187,7 +134,7 @@ impl<'a> NamedSession<'a> {
     /// [`ControlError::NoSession`] if the session was removed meanwhile.
     pub fn statistics(&self) -> Result<SessionStatistics, ControlError> {
         let dir = self.dir()?;
-        Ok(SessionStatistics::read(&dir, |entry| self.controller.is_alive(entry)))
+        Ok(SessionStatistics::read(&dir, |entry| self.controller.store.is_alive(entry)))
     }
 
     /// The ring directories of processes that died.
@@ -216,46 +163,9 @@ impl<'a> NamedSession<'a> {
     /// As [`NamedSession::spec`].
     pub fn log(&self) -> Result<String, ControlError> {
         let dir = self.dir()?;
-        let bytes =
-            dir.read_file(LOG, u64::MAX - 1).map_err(|error| self.control_error(dir.failed("read", LOG, error)))?;
+        let bytes = dir
+            .read_file(LOG, u64::MAX - 1)
+            .map_err(|error| self.stored.control_error(dir.failed("read", LOG, error)))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
-
-    pub(super) fn no_session(&self) -> ControlError {
-        let names = "it was removed meanwhile".to_owned();
-        ControlError::NoSession { name: self.name.clone(), names }
-    }
-
-    fn control_error(&self, error: DirError) -> ControlError {
-        if error.is_missing() { self.no_session() } else { error.into() }
-    }
-}
-
-/// Writes the session's log and file. The caller holds the lock on the sessions. On a full file system the log lacks the change.
-pub(super) fn put(dir: &PrivateDir, name: &str, spec: &SessionSpec, what: &str) -> Result<(), ControlError> {
-    if spec.owner.is_some_and(|owner| owner.pipe && owner.is_this_process()) {
-        hold(dir, &spec.id).map_err(|error| dir.failed("make", OWNER, error))?;
-    }
-    let text = spec.to_toml_of(name).map_err(|error| ControlError::Spec { session: name.to_owned(), error })?;
-    let line = log_line(spec.generation, what);
-    match dir.append_file(LOG).and_then(|log| (&*log).write_all(line.as_bytes())) {
-        Err(error) if !is_no_room(&error) => return Err(dir.failed("write", LOG, error).into()),
-        _ => {}
-    }
-    dir.replace_authored(SESSION, text.as_bytes()).map_err(|error| {
-        if is_no_room(&error) {
-            ControlError::NoRoom { path: dir.path().join(SESSION) }
-        } else {
-            dir.failed("write", SESSION, error).into()
-        }
-    })
-}
-
-/// A line of the log: seconds since 1970, generation, user, process, and the change.
-pub(crate) fn log_line(generation: u64, what: &str) -> String {
-    let time = humantime::format_rfc3339_millis(SystemTime::now());
-    let user = rustix::process::geteuid().as_raw();
-    let process = ProcessKey::of_this_process();
-    let what = what.replace(['\n', '\r'], " ");
-    format!("{time} generation {generation} user {user} process {process}: {what}\n")
 }

@@ -1,11 +1,11 @@
 //! Ending and removing sessions.
 
 use super::{Application, ControlError, Controller, NamedSession, read_spec};
-use crate::statistics::STATISTICS;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 use tracepoint_run_dir::ack::{Ack, files};
+use tracepoint_run_dir::layout::STATISTICS;
 use tracepoint_run_dir::layout::{BANDWIDTH, RINGS};
 use tracepoint_run_dir::layout::{LOG, SESSION, TRIGGERS};
 use tracepoint_run_dir::owner_pipe::{OWNER, release};
@@ -64,7 +64,7 @@ impl NamedSession<'_> {
         if without_room.is_some() {
             removed.silent = self.controller.refresh(timeout)?;
         } else {
-            self.controller.ring_all();
+            self.controller.store.ring_all();
         }
         Ok(removed)
     }
@@ -78,8 +78,8 @@ impl Controller {
         rings_of_dead: bool,
         is_ended: impl Fn(&PrivateDir) -> bool,
     ) -> Result<Vec<PathBuf>, ControlError> {
-        let _lock = self.lock()?;
-        let dir = self.sessions.open_subdir(name)?;
+        let _lock = self.store.lock()?;
+        let dir = self.store.sessions().open_subdir(name)?;
         if !is_ended(&dir) {
             return Ok(Vec::new());
         }
@@ -90,7 +90,7 @@ impl Controller {
             &dir,
             if rings_of_dead { KeepDead::NONE } else { KeepDead::ALL },
         );
-        self.sessions.remove_empty(name);
+        self.store.sessions().remove_empty(name);
         Ok(dead)
     }
 
@@ -105,10 +105,10 @@ impl Controller {
             return;
         }
         // Creating a session takes the same lock.
-        let Ok(_lock) = self.lock() else { return };
+        let Ok(_lock) = self.store.lock() else { return };
         if matches!(dir.file_len(SESSION), Err(error) if error.kind() == io::ErrorKind::NotFound) {
             remove_other_files(dir);
-            self.sessions.remove_empty(name);
+            self.store.sessions().remove_empty(name);
         }
     }
 }

@@ -9,14 +9,14 @@ impl Controller {
     /// Whether a process of this id, which is one of our pid namespace, has an entry with another start time: it may have been restored from a
     /// checkpoint, and publishes itself again when it is woken, which this does.
     pub(super) fn has_restored(&self, pid: u32) -> bool {
-        let names = self.apps.names().unwrap_or_default().into_iter();
+        let names = self.store.apps().names().unwrap_or_default().into_iter();
         let of_pid = names.filter(|name| ProcessKey::of_directory(name).is_some_and(|key| key.pid == pid));
         // Ids of other namespaces are those of other processes.
         let is_ours = |name: &String| {
-            let described = self.apps.open_subdir(name).ok().and_then(|dir| app::description(&dir));
+            let described = self.store.apps().open_subdir(name).ok().and_then(|dir| app::description(&dir));
             described.is_none_or(|info| [0, pid_namespace()].contains(&info.pid_namespace))
         };
-        of_pid.filter(is_ours).any(|name| self.ring_one(&name, "") == RingResult::Queued)
+        of_pid.filter(is_ours).any(|name| self.store.ring_one(&name, "") == RingResult::Queued)
     }
 }
 
@@ -35,7 +35,7 @@ mod tests {
         let controller = Controller::at(RunDir::at(&temp.path().join("run"))?)?;
         let own = pid_namespace();
         for (pid, namespace, expected) in [(7, own, true), (8, own + 1, false), (9, 0, true)] {
-            let dir = controller.apps.make_subdir(&format!("{pid}-12"))?;
+            let dir = controller.store.apps().make_subdir(&format!("{pid}-12"))?;
             let mut info = ApplicationInfo::default();
             (info.pid, info.started, info.pid_namespace) = (pid, 12, namespace);
             replace_json(&dir, PROCESS, &info)?;

@@ -1,8 +1,8 @@
 //! Snapshots of a session, from outside.
 
 use super::{ControlError, NamedSession};
-use crate::snapshot::SnapshotSummary;
 use std::path::Path;
+use tracepoint_session_io::SnapshotSummary;
 
 impl NamedSession<'_> {
     /// Writes what the rings of the session hold as CTF traces into `out`: those of running processes, which go on, and of processes that

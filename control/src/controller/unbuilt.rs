@@ -1,9 +1,9 @@
 //! Finds the processes of a session that cannot have its sinks, because their programs were built without them.
 
 use super::{ControlError, Controller};
-use crate::sink_features::SinkFeature;
 use std::fmt;
 use tracepoint_reader::process::ProcessKey;
+use tracepoint_session_io::sink_features::SinkFeature;
 use tracepoint_session_spec::SessionSpec;
 use tracepoint_session_spec::selection::select;
 

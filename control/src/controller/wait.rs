@@ -101,7 +101,7 @@ impl Controller {
     ) -> Result<Vec<Application>, ControlError> {
         let token = random_id().simple().to_string();
         // An agent whose descriptors the program has closed is about to make another bell.
-        let is_unsent = |name: &String| self.ring_one(name, &token) != RingResult::Queued;
+        let is_unsent = |name: &String| self.store.ring_one(name, &token) != RingResult::Queued;
         let mut unsent: Vec<_> = silent.iter().map(|process| process.name().to_owned()).filter(is_unsent).collect();
         let mut again = Some(Instant::now() + RING_AGAIN);
         poll_until(timeout, || {
@@ -109,7 +109,7 @@ impl Controller {
             unsent.retain(is_unsent);
             if again.take_if(|time| Instant::now() >= *time).is_some() {
                 for process in &silent {
-                    self.ring_one(process.name(), &token);
+                    self.store.ring_one(process.name(), &token);
                 }
             }
             let has = |process: &Application| process.status().is_ok_and(|status| status.answered.contains(&token));

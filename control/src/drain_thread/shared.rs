@@ -4,15 +4,15 @@
 //! controls several sessions waits for the lock with a timeout; after a timeout it does not wait again until the drain thread has
 //! completed a round. Operations that involve sinks run on a thread of their own.
 
-use crate::consumer_loop::ConsumerLoop;
-use crate::own_thread;
-use crate::yielding_lock::YieldingLock;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::Builder;
 use std::time::Duration;
+use tracepoint_sinks::YieldingLock;
+use tracepoint_sinks::consumer_loop::ConsumerLoop;
+use tracepoint_sinks::own_thread;
 use tracepoint_sinks::{Drain, SinkError};
 
 /// Actions of the errors: one that was not done, and one that will be done later.

@@ -9,7 +9,6 @@
 //! So it does not run while there are rings enough, however many events come. The threads of a channel that [wakes
 //! nobody](tracepoint_core::channel::Channel::no_wake) do not wake it: then the drain does, at the beginning of each round that has packets.
 
-use crate::own_thread;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +16,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 use tracepoint_core::channel::WakeWord;
 use tracepoint_sinks::RingSupplier;
+use tracepoint_sinks::own_thread;
 
 /// Thread name, as shown by `top -H`.
 const NAME: &str = "tracepoint-supply";

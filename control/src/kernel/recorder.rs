@@ -4,8 +4,6 @@ use super::perf::{CpuEvent, RingBuffer, page_size};
 use super::tracefs::KernelEvents;
 use super::{KernelError, TRACE};
 use crate::controller::Controller;
-use crate::outputs::{self, Allowance, LimitReached};
-use crate::own_thread::leave_signals_to_the_program;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::time::{ClockId, clock_gettime};
 use std::fs;
@@ -20,9 +18,11 @@ use tracepoint_run_dir::ack::Counters;
 use tracepoint_run_dir::clock::clock_info;
 use tracepoint_run_dir::own_process::hostname;
 use tracepoint_run_dir::rights::Rights;
+use tracepoint_session_io::outputs::{self, Allowance, LimitReached};
 use tracepoint_session_spec::SinkSpec;
 use tracepoint_session_spec::random_id;
 use tracepoint_sinks::account::Account;
+use tracepoint_sinks::own_thread::leave_signals_to_the_program;
 use tracepoint_sinks::{Drain, KernelCounts, KernelRings, ProcessInfo, SinkReport, TraceInfo};
 
 /// The thread's name, as `top -H` shows it.

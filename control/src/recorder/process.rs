@@ -1,7 +1,6 @@
 //! One recorded process.
 
 use super::Recorded;
-use crate::outputs::{self, Allowance, LimitReached};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -13,6 +12,7 @@ use tracepoint_run_dir::own_process::trace_name;
 use tracepoint_run_dir::rights::Rights;
 use tracepoint_run_dir::session_dir::{RemoteDir, RemoteRingDirs};
 use tracepoint_run_dir::stream_status::{STREAMS, StreamStatus};
+use tracepoint_session_io::outputs::{self, Allowance, LimitReached};
 use tracepoint_session_spec::SinkSpec;
 use tracepoint_sinks::{Drain, Output, RemoteConsumer, RemoteRings, SinkReport};
 

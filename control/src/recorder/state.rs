@@ -4,8 +4,6 @@ use super::NAME;
 use super::files::{self, OpenFiles};
 use super::process::RemoteProcess;
 use super::recorded::Recorded;
-use crate::consumer_loop::Round;
-use crate::outputs::Allowance;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +14,9 @@ use tracepoint_run_dir::bandwidth::Buckets;
 use tracepoint_run_dir::private_dir::PrivateDir;
 use tracepoint_run_dir::rights::Rights;
 use tracepoint_run_dir::session_dir::RemoteRingDirs;
+use tracepoint_session_io::outputs::Allowance;
 use tracepoint_session_spec::SinkSpec;
+use tracepoint_sinks::consumer_loop::Round;
 
 /// The shortest and longest interval before the creation of sinks is retried after an error.
 const MIN_RETRY: Duration = Duration::from_millis(500);

@@ -1,7 +1,7 @@
 //! A sink of a running session.
 
-use crate::outputs::Output;
 use std::sync::{Arc, OnceLock};
+use tracepoint_session_io::outputs::Output;
 use tracepoint_session_spec::SinkSpec;
 use tracepoint_sinks::SinkId;
 

@@ -2,12 +2,12 @@
 
 use super::Active;
 use crate::budget;
-use crate::own_thread;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
+use tracepoint_sinks::own_thread;
 
 /// The thread. Dropping it ends the thread.
 pub(super) struct BudgetThread(#[expect(dead_code, reason = "dropping it wakes and ends the thread")] Sender<()>);

@@ -5,8 +5,6 @@ use super::rings::RingPlace;
 use super::{Session, SessionError, compute, in_code, panic_hook};
 use crate::catalog;
 use crate::event::{PlannedEvent, all_events};
-use crate::outputs;
-use crate::own_thread;
 use crate::rule_match::{Matched, Matcher};
 use crate::state::{self, Round};
 use crate::statistics::RunningStatistics;
@@ -23,9 +21,11 @@ use tracepoint_run_dir::layout::TRIGGERS_FILE;
 use tracepoint_run_dir::notice::Notice;
 use tracepoint_run_dir::own_process::this_process;
 use tracepoint_run_dir::private_dir::PrivateDir;
+use tracepoint_session_io::outputs;
 use tracepoint_session_spec::SinkSource;
 use tracepoint_session_spec::check_name;
 use tracepoint_session_spec::{BudgetSpec, ChannelSpec, Do, Rule, RuleStatistic, SessionSpec, SpecError, When};
+use tracepoint_sinks::own_thread;
 
 /// Builds a [`SessionSpec`] in code, adds what is specific to a process (the location of the rings, the clock, sinks that are objects),
 /// and [starts](Self::start) the session.

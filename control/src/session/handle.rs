@@ -6,11 +6,11 @@
 use super::SessionError;
 use super::rings::RingStore;
 use crate::drain_thread::shared::SharedDrain;
-use crate::snapshot::SnapshotSummary;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::{Arc, PoisonError, RwLock, TryLockError};
 use tracepoint_reader::internal::snapshot_memory;
+use tracepoint_session_io::SnapshotSummary;
 use tracepoint_sinks::Drain;
 
 /// A running recording.

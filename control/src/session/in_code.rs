@@ -3,12 +3,12 @@
 
 use super::recording::Recording;
 use super::rings::RingPlace;
-use crate::owner::is_left_behind;
 use tracepoint_run_dir::layout::SESSION;
 use tracepoint_run_dir::layout::SESSIONS;
 use tracepoint_run_dir::notice::Notice;
 use tracepoint_run_dir::private_dir::PrivateDir;
 use tracepoint_run_dir::rundir::RunDir;
+use tracepoint_session_io::owner::is_left_behind;
 use tracepoint_session_spec::SessionSpec;
 
 /// The name of the session: `name`, or `name@PID` where a session from outside is called `name`. The two would share a directory, and nobody

@@ -7,7 +7,6 @@
 
 use super::SessionError;
 use super::handle::RecordingHandle;
-use crate::own_thread;
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,6 +15,7 @@ use std::thread;
 use std::time::SystemTime;
 use std::{panic, process};
 use tracepoint_reader::RecoverError;
+use tracepoint_sinks::own_thread;
 
 /// How many names are tried for a directory.
 const MAX_NAMES: u32 = 100;

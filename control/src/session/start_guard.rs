@@ -1,10 +1,10 @@
 //! Undoes the first steps of a session's start if a later one fails.
 
 use super::channels::Channels;
-use crate::outputs::Output;
 use std::mem::take;
 use std::sync::Arc;
 use tracepoint_run_dir::session_dir::ProcessDir;
+use tracepoint_session_io::outputs::Output;
 
 /// Holds what the start has made so far, and removes it on drop.
 #[derive(Default)]

@@ -1,9 +1,9 @@
 //! Status and final summary of a session.
 
-use crate::consumer_loop::DrainCounters;
 use std::fmt;
 use tracepoint_run_dir::ack::Counters;
 use tracepoint_sinks::account::{Account, EventAccount};
+use tracepoint_sinks::consumer_loop::DrainCounters;
 use tracepoint_sinks::{SinkError, SinkReport};
 
 /// Status of a running session.

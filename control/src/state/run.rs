@@ -3,7 +3,6 @@
 use super::dump::Dump;
 use super::events::{state_begin, state_end};
 use super::registry::Registered;
-use crate::own_thread;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -13,6 +12,7 @@ use std::thread::Builder;
 use std::time::{Duration, Instant};
 use tracepoint_core::channel::OpenChannel;
 use tracepoint_run_dir::StateDumpStatus;
+use tracepoint_sinks::own_thread;
 
 /// How long starting a session waits for all its dumps in sum.
 const TIMEOUT: Duration = Duration::from_millis(500);

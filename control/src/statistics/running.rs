@@ -1,9 +1,8 @@
 //! The statistics of one session in this process.
 
-use super::index::{self, Entry, Index};
 use super::plan::{Part, PlannedStatistic};
 use super::segment::{self, Place};
-use super::{KEPT, MOST, STATISTICS, StatisticResult};
+use super::{KEPT, MOST};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
@@ -12,9 +11,12 @@ use std::sync::{Arc, Weak};
 use tracepoint_core::Marker;
 use tracepoint_core::marker::{Subscriber, Subscription};
 use tracepoint_probes::{Statistic, subscribers};
+use tracepoint_run_dir::layout::STATISTICS;
 use tracepoint_run_dir::private_dir::{DirError, PrivateDir};
 use tracepoint_run_dir::ring_files::ProcessMemory;
 use tracepoint_run_dir::session_dir::TRIES;
+use tracepoint_session_io::statistics::StatisticResult;
+use tracepoint_session_io::statistics::index::{self, Entry, Index};
 use tracepoint_session_spec::Rule;
 
 /// Where the files are.

@@ -1,18 +1,19 @@
 //! The other side of the notification socket: messages and their answers, and notifications.
 
-use super::error::TriggerError;
-use super::message::{Decoder, Message, Notification, subscribe};
-use super::socket::{NOTIFY, connect_to};
 use fileguard::Kept;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::net::{RecvFlags, recv};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tracepoint_run_dir::rundir::RunDir;
+use tracepoint_session_io::trigger::TriggerError;
+use tracepoint_session_io::trigger::connection::{NOTIFY, connect_to};
+use tracepoint_session_io::trigger::connection::{exchange, wait};
+use tracepoint_session_io::trigger::{Decoder, Message, Notification, subscribe};
 
 /// How long a listener may take to accept a subscriber.
 const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -94,44 +95,5 @@ impl Subscription {
             }
         }
         Ok(true)
-    }
-}
-
-/// Sends a message and reads its answer.
-pub(super) fn exchange(socket: &Kept<OwnedFd>, message: &[u8], deadline: Instant) -> io::Result<i32> {
-    let mut unsent = message;
-    while !unsent.is_empty() {
-        match send(socket.get()?, unsent, SendFlags::NOSIGNAL) {
-            Ok(sent) => unsent = &unsent[sent..],
-            Err(Errno::AGAIN | Errno::INTR) => wait(socket, PollFlags::OUT, Some(deadline))?,
-            // A listener that refuses this user has answered and closed the connection.
-            Err(Errno::PIPE | Errno::CONNRESET) => break,
-            Err(errno) => return Err(errno.into()),
-        }
-    }
-    let (mut answer, mut have) = ([0; 4], 0);
-    while have < answer.len() {
-        match recv(socket.get()?, &mut answer[have..], RecvFlags::empty()) {
-            Ok((0, _)) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok((part, _)) => have += part,
-            Err(Errno::AGAIN | Errno::INTR) => wait(socket, PollFlags::IN, Some(deadline))?,
-            Err(errno) => return Err(errno.into()),
-        }
-    }
-    #[expect(clippy::host_endian_bytes, reason = "the socket is local: answers have the byte order of the host")]
-    Ok(i32::from_ne_bytes(answer))
-}
-
-/// Waits for the socket, until `deadline` if there is one.
-fn wait(socket: &Kept<OwnedFd>, flags: PollFlags, deadline: Option<Instant>) -> io::Result<()> {
-    let left = match deadline {
-        Some(deadline) => Some(deadline.checked_duration_since(Instant::now()).ok_or(io::ErrorKind::TimedOut)?),
-        None => None,
-    };
-    let timeout =
-        left.map(|left| Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() });
-    match poll(&mut [PollFd::new(socket.get()?, flags)], timeout.as_ref()) {
-        Ok(_) | Err(Errno::INTR) => Ok(()),
-        Err(errno) => Err(errno.into()),
     }
 }

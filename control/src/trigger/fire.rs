@@ -9,15 +9,7 @@
 //!
 //! A listener that was killed or stopped after it took a message may have acted on it: then the actions are done twice, rather than never.
 
-use super::client::exchange;
-use super::error::TriggerError;
-use super::in_code::{self, ProcessTriggers};
-use super::message::{CoreDump, FireRequest};
-use super::result::ActionResult;
-use super::runner::{FiredTrigger, TriggerRunner};
-use super::socket::{NOTIFY, connect_to};
-use super::state::{self, TriggerState};
-use crate::controller::{ControlError, Controller, NamedSession};
+use crate::controller::{Controller, NamedSession};
 use fileguard::Kept;
 use rustix::io::Errno;
 use std::collections::BTreeSet;
@@ -30,10 +22,18 @@ use tracepoint_core::private::nearest_names;
 use tracepoint_reader::process::ProcessKey;
 use tracepoint_run_dir::layout::SESSIONS;
 use tracepoint_run_dir::rundir::RunDir;
+use tracepoint_session_io::ControlError;
+use tracepoint_session_io::store::SessionStore;
+use tracepoint_session_io::trigger::CoreDump;
+use tracepoint_session_io::trigger::TriggerError;
+use tracepoint_session_io::trigger::TriggerRunner;
+use tracepoint_session_io::trigger::connection::exchange;
+use tracepoint_session_io::trigger::connection::{NOTIFY, connect_to};
+use tracepoint_session_io::trigger::in_code::{self, ProcessTriggers};
+use tracepoint_session_io::trigger::state::{self, TriggerState};
+use tracepoint_session_io::trigger::{ANSWER_TIMEOUT, Fired};
 use tracepoint_session_spec::{Do, DrainedBy, RuleStatistic, Threshold, TriggerSpec, When};
 
-/// How long to wait for the answer of a listener, which answers when the actions are done.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long to wait for a place in the queue of a listener.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the process that fires waits for programs that it has started.
@@ -156,16 +156,6 @@ pub fn trigger_remove(session: &NamedSession<'_>, id: &str) -> Result<(), Trigge
     Ok(())
 }
 
-/// What became of a fired trigger.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Fired {
-    /// A listener has done the actions of all sessions, and none has failed.
-    ByListener,
-    /// There was no listener: this process has done the actions, and none has failed.
-    Here(Vec<FiredTrigger>),
-}
-
 /// Fires the triggers of a type in all sessions of a run directory: that of `socket_path`, which ends in `/notify`, by default this user's.
 /// A [listener](super::Listener) does the actions if there is one; otherwise this process does, before the function returns. It takes as
 /// long as the actions take.
@@ -209,71 +199,23 @@ pub fn trigger_fire(when: When, socket_path: Option<&Path>, payload: &CoreDump) 
     }
     let run_dir = RunDir::open(run_dir)?;
     run_dir.trusted()?.check_beside_memory()?;
-    let runner = TriggerRunner::new(Controller::at(run_dir)?);
+    let runner = TriggerRunner::new(SessionStore::at(run_dir)?);
     let fired = Fired::here(runner.run(payload)?);
     // How they end is known to their parent alone.
     runner.wait_for_programs(PROGRAMS_TIMEOUT);
     fired
 }
 
-/// Has the actions of one trigger done, whose condition has occurred in this process: by the [listener](super::Listener) of the run directory if
-/// there is one, otherwise by this process, before the function returns. It takes as long as the actions take. A traced process starts no
-/// programs, and has no subscribers: without a listener the actions `run` and `notify` fail. Nothing is done, and nobody told, if this process has
-/// more rights by now than the owner of the run directory.
-///
-/// # Errors
-///
-/// As [`trigger_fire`].
-pub fn trigger_report(run_dir: &Path, request: &FireRequest) -> Result<Fired, TriggerError> {
-    let run_dir = RunDir::open(run_dir)?;
-    run_dir.trusted()?.check()?;
-    let path = run_dir.path().join(NOTIFY);
-    if let (Some(message), Ok(socket)) = (request.to_message(), connect_to(&path, Instant::now())) {
-        match exchange(&socket, &message, Instant::now() + ANSWER_TIMEOUT) {
-            Ok(0) => return Ok(Fired::ByListener),
-            // An older one does not know the message.
-            Ok(answer) if answer == -Errno::OPNOTSUPP.raw_os_error() => {}
-            Ok(answer) => return Err(TriggerError::answered(&path, answer)),
-            // The listener was killed, or is stopped.
-            Err(_) => {}
-        }
-    }
-    let runner = TriggerRunner::in_traced_process(Controller::at(run_dir)?);
-    Fired::here(runner.fire_one(request).into_iter().collect())
-}
-
-impl Fired {
-    /// What this process has done, or the first action that failed.
-    fn here(fired: Vec<FiredTrigger>) -> Result<Self, TriggerError> {
-        fired.iter().find_map(FiredTrigger::failure).map_or(Ok(Self::Here(fired)), Err)
-    }
-}
-
 /// Sends a message and returns its answer. A listener that does not know the command with the signal gets the one without.
 fn notify(socket: &Kept<OwnedFd>, core: &CoreDump) -> io::Result<i32> {
     let deadline = Instant::now() + ANSWER_TIMEOUT;
     let answer = exchange(socket, &core.to_message(), deadline)?;
-    let plain = CoreDump { signal: None, time: None, ..core.clone() };
+    let mut plain = core.clone();
+    (plain.signal, plain.time) = (None, None);
     if answer == -Errno::OPNOTSUPP.raw_os_error() && plain != *core {
         return exchange(socket, &plain.to_message(), deadline);
     }
     Ok(answer)
-}
-
-impl FiredTrigger {
-    /// The first of its actions that failed.
-    pub(super) fn failure(&self) -> Option<TriggerError> {
-        let failed = |result: &ActionResult| {
-            Some(TriggerError::Action {
-                session: self.session.clone(),
-                trigger: self.trigger.clone(),
-                action: result.action.clone(),
-                reason: result.error.clone()?,
-                errno: result.errno.unwrap_or(Errno::IO.raw_os_error()),
-            })
-        };
-        self.actions.iter().find_map(failed)
-    }
 }
 
 /// A trigger of a session, and what it has done.
@@ -316,6 +258,6 @@ impl Controller {
                 (session.clone(), process, TriggerStatus { spec, state, is_recorded: false })
             })
         };
-        in_code::all(self).flat_map(of_process).collect()
+        in_code::all(&self.store).flat_map(of_process).collect()
     }
 }

@@ -30,7 +30,6 @@ mod statistic_watch;
 mod words;
 
 use crate::event::PlannedEvent;
-use crate::own_thread;
 use crate::statistics::LiveStatistic;
 use event_watch::EventWatch;
 use ring_watch::RingWatch;
@@ -46,6 +45,7 @@ use std::time::{Duration, Instant};
 use tracepoint_core::channel::OpenChannel;
 use tracepoint_reader::process::ProcessKey;
 use tracepoint_session_spec::{Threshold, TriggerSpec, When};
+use tracepoint_sinks::own_thread;
 use words::Word;
 
 /// How long the end of a session, or of a trigger, waits for actions.

@@ -16,15 +16,8 @@ mod server;
 mod subscriber;
 mod work;
 
-use super::error::TriggerError;
-use super::facilities::Facilities;
-use super::message::CoreDump;
-use super::occurrence::Occurrence;
-use super::program::Programs;
-use super::runner::FiredTrigger;
 use super::socket::OwnedSocket;
 use super::watch::Watcher;
-use crate::own_thread::leave_signals_to_the_program;
 use rustix::event::{EventfdFlags, eventfd};
 use server::Server;
 use std::io;
@@ -35,6 +28,13 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 use tracepoint_run_dir::rundir::RunDir;
+use tracepoint_session_io::trigger::CoreDump;
+use tracepoint_session_io::trigger::Facilities;
+use tracepoint_session_io::trigger::FiredTrigger;
+use tracepoint_session_io::trigger::Occurrence;
+use tracepoint_session_io::trigger::Programs;
+use tracepoint_session_io::trigger::TriggerError;
+use tracepoint_sinks::own_thread::leave_signals_to_the_program;
 use work::{Job, Task, ToServer, perform, work};
 
 /// How many messages are acted on at a time.

@@ -2,14 +2,8 @@
 //!
 //! One thread watches and acts, so that a snapshot delays what is noticed next, and nothing else.
 
-use super::facilities::{Facilities, Listening, Postponed};
-use super::message::Notification;
-use super::program::Programs;
-use super::runner::TriggerRunner;
-use super::socket::{NOTIFY, owner};
+use super::socket::owner;
 use super::watch::{Seen, Watcher};
-use crate::controller::Controller;
-use crate::own_thread::leave_signals_to_the_program;
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -18,6 +12,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 use tracepoint_run_dir::rundir::RunDir;
+use tracepoint_session_io::store::SessionStore;
+use tracepoint_session_io::trigger::Notification;
+use tracepoint_session_io::trigger::Programs;
+use tracepoint_session_io::trigger::TriggerRunner;
+use tracepoint_session_io::trigger::connection::NOTIFY;
+use tracepoint_session_io::trigger::{Facilities, Listening, Postponed};
+use tracepoint_sinks::own_thread::leave_signals_to_the_program;
 
 /// Watches a session until it is dropped; then does what was postponed.
 #[derive(Debug)]
@@ -75,7 +76,7 @@ impl Acting {
             && let Some(runner) = self.runner()
         {
             // What became of it is in the states of the triggers.
-            runner.fire_seen(seen);
+            runner.fire_when(&seen.session, &seen.when, &seen.occurrence);
         }
     }
 
@@ -84,8 +85,8 @@ impl Acting {
     }
 
     fn runner(&self) -> Option<TriggerRunner> {
-        let controller = Controller::at(RunDir::open(&self.run_dir).ok()?).ok()?;
-        Some(TriggerRunner::with(controller, self.facilities.clone()))
+        let store = SessionStore::at(RunDir::open(&self.run_dir).ok()?).ok()?;
+        Some(TriggerRunner::with(store, self.facilities.clone()))
     }
 }
 

@@ -10,28 +10,25 @@
 //! The owner holds a lock on `notify.lock`, which the kernel releases when the owner ends, by whatever signal: who has the lock may remove
 //! a socket, because its owner is gone. The lock's file stays.
 
-use super::error::TriggerError;
 use super::peer::peer_of;
 use fileguard::Kept;
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, chmodat, chownat, flock};
+use rustix::fs::{AtFlags, FlockOperation, Mode, chmodat, chownat, flock};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with};
+use rustix::net::{bind, listen};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tracepoint_run_dir::group::group;
 use tracepoint_run_dir::private_dir::PrivateDir;
+use tracepoint_session_io::trigger::TriggerError;
+use tracepoint_session_io::trigger::connection::{NOTIFY, address, connect_to, stream};
 
-/// The name of the socket.
-pub(super) const NOTIFY: &str = "notify";
 const LOCK: &str = "notify.lock";
 /// How many connections may wait to be accepted.
 const BACKLOG: i32 = 128;
-/// The interval between attempts to connect while the backlog is full.
-const PAUSE: Duration = Duration::from_millis(5);
 
 /// A socket that this process owns. It is removed on drop.
 #[derive(Debug)]
@@ -81,34 +78,8 @@ impl Drop for OwnedSocket {
     }
 }
 
-/// Connects to the socket at `path`, without blocking; waits until `deadline` for a place in its backlog.
-pub(super) fn connect_to(path: &Path, deadline: Instant) -> io::Result<Kept<OwnedFd>> {
-    let invalid = || io::Error::new(io::ErrorKind::InvalidInput, "it is no path of a file");
-    let (parent, name) = (path.parent().ok_or_else(invalid)?, path.file_name().ok_or_else(invalid)?);
-    let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-    let dir = rustix::fs::open(parent, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    let address = address(&dir, name)?;
-    loop {
-        let fd = stream()?;
-        match connect(&fd, &address) {
-            Ok(()) => return Kept::new(fd),
-            Err(Errno::AGAIN | Errno::INTR) if Instant::now() < deadline => std::thread::sleep(PAUSE),
-            Err(errno) => return Err(errno.into()),
-        }
-    }
-}
-
 /// The process that made the socket, if it still listens.
 pub(super) fn owner(path: &Path) -> Option<u32> {
     let fd = connect_to(path, Instant::now()).ok()?;
     peer_of(fd.get().ok()?).ok()?.pid.try_into().ok()
-}
-
-fn stream() -> rustix::io::Result<OwnedFd> {
-    socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
-}
-
-/// The socket's path through the open directory, so that it fits a socket address however long the directory's path is.
-fn address(dir: &impl AsFd, name: impl AsRef<Path>) -> rustix::io::Result<SocketAddrUnix> {
-    SocketAddrUnix::new(Path::new(&format!("/proc/self/fd/{}", dir.as_fd().as_raw_fd())).join(name))
 }

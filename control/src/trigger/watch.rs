@@ -15,8 +15,6 @@ mod outputs;
 mod processes;
 
 use super::core_handler::has_core_handler;
-use super::occurrence::{Detail, Occurrence};
-use super::state;
 use crate::controller::Controller;
 use death::Death;
 use outputs::SessionOutputs;
@@ -32,6 +30,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 use tracepoint_run_dir::layout::{APPS, SESSIONS};
 use tracepoint_run_dir::rundir::RunDir;
+use tracepoint_session_io::trigger::state;
+use tracepoint_session_io::trigger::{Detail, Occurrence};
 use tracepoint_session_spec::{State, TriggerSpec, When};
 
 /// The interval between two looks at outputs and directories.
@@ -185,8 +185,9 @@ impl Watcher {
             is_needed |= spec.triggers().flatten().any(is_seen_here);
             let is_of_outputs = |trigger: &&TriggerSpec| matches!(trigger.when, When::Size(_) | When::Rotated);
             let triggers = spec.triggers().flatten().filter(is_of_outputs);
-            let triggers: Vec<_> =
-                triggers.filter_map(|trigger| Some((trigger, state::read_of(&session, &trigger.id)?))).collect();
+            let triggers: Vec<_> = triggers
+                .filter_map(|trigger| Some((trigger, state::read(&session.dir().ok()?, &trigger.id))))
+                .collect();
             if triggers.is_empty() {
                 self.sessions.remove(&name);
                 continue;

@@ -2,8 +2,9 @@
 
 use super::core_handler::has_core_handler;
 use super::fire::TriggerStatus;
-use super::socket::{NOTIFY, owner};
+use super::socket::owner;
 use std::path::Path;
+use tracepoint_session_io::trigger::connection::NOTIFY;
 use tracepoint_session_spec::{Do, When};
 
 /// Who would notice that a condition occurs.

@@ -254,7 +254,7 @@ impl Driver {
     }
 }
 
-/// Opens a connection without TIME_WAIT at its end, so that many thousands of inputs find free ports.
+/// Opens a connection without `TIME_WAIT` at its end, so that many thousands of inputs find free ports.
 fn connect(listener: &TcpListener) -> io::Result<(fileguard::Kept<TcpStream>, Far)> {
     let near = TcpStream::connect(listener.local_addr()?)?;
     let (control, _) = listener.accept()?;

@@ -1,12 +1,12 @@
 //! Writes the acknowledgement of a session: what this process did for it.
 
 use super::ActiveSession;
-use crate::outputs::Output;
 use crate::session::Recording;
 use std::collections::BTreeMap;
 use tracepoint_run_dir::ack::{AckState, Counters, files};
 use tracepoint_run_dir::notice::Notice;
 use tracepoint_run_dir::private_dir::{DirError, PrivateDir};
+use tracepoint_session_io::outputs::Output;
 use tracepoint_sinks::SinkReport;
 use tracepoint_sinks::account::{Chunk, Removed};
 

@@ -9,10 +9,10 @@
 //! that freed the slot (E1): the contents of one use are written behind those of the last were read. READY is stored by a Release (E2), which
 //! pairs with the thread's Acquire (E2). The words themselves are Relaxed.
 
-use crate::trigger::occurrence::Detail;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use tracepoint_core::field::Value;
 use tracepoint_core::marker::{FieldView, MarkerDescriptor};
+use tracepoint_session_io::trigger::Detail;
 
 /// How many events may wait for the thread with their fields.
 const SLOTS: usize = 8;

@@ -6,13 +6,13 @@
 use super::Program;
 use super::capture::{Capture, Captured};
 use super::words::Word;
-use crate::trigger::occurrence::{Detail, Occurrence};
 use std::process;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 use tracepoint_core::Marker;
 use tracepoint_core::clock;
 use tracepoint_core::marker::{Aggregate, FieldView, Subscriber, Subscription};
+use tracepoint_session_io::trigger::{Detail, Occurrence};
 use tracepoint_session_spec::filter;
 use tracepoint_session_spec::{Compiled, Rule, When};
 

@@ -5,12 +5,12 @@
 
 use super::LAST_TIMEOUT;
 use super::shared::{Shared, THREAD};
-use crate::trigger::occurrence::Detail;
 use std::panic::PanicHookInfo;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError, Weak};
 use std::time::Instant;
 use std::{panic, process, thread};
+use tracepoint_session_io::trigger::Detail;
 use tracepoint_session_spec::When;
 
 static SESSIONS: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());

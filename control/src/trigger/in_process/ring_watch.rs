@@ -2,11 +2,11 @@
 //!
 //! The thread looks at them in intervals. A ring that was full for a shorter time than that may go unnoticed; losses are counted, and never do.
 
-use crate::trigger::occurrence::{Detail, Occurrence};
 use std::process;
 use std::sync::{Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 use tracepoint_core::channel::OpenChannel;
+use tracepoint_session_io::trigger::{Detail, Occurrence};
 use tracepoint_session_spec::When;
 
 /// How often rings are looked at for `ring-full`.

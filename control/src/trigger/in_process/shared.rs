@@ -6,9 +6,6 @@ use super::ring_watch::RingWatch;
 use super::signals::SignalWatch;
 use super::statistic_watch::{self, StatisticWatch};
 use super::words::Word;
-use crate::trigger::fire::trigger_report;
-use crate::trigger::message::FireRequest;
-use crate::trigger::occurrence::{Detail, Occurrence};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process;
@@ -17,6 +14,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
+use tracepoint_session_io::trigger::FireRequest;
+use tracepoint_session_io::trigger::trigger_report;
+use tracepoint_session_io::trigger::{Detail, Occurrence};
 use tracepoint_session_spec::{TriggerSpec, When};
 
 /// The name of the thread, as shown by `top -H`.

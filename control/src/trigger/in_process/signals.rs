@@ -10,7 +10,6 @@
 )]
 
 use super::words;
-use crate::trigger::occurrence::{Detail, Occurrence};
 use nix::libc;
 use std::collections::BTreeMap;
 use std::mem::zeroed;
@@ -19,6 +18,7 @@ use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
+use tracepoint_session_io::trigger::{Detail, Occurrence};
 use tracepoint_session_spec::{When, signal_number};
 
 /// More than the largest number of a signal.

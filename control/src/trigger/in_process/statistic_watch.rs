@@ -4,12 +4,12 @@
 //! since the statistic began. Each event and each group is looked at by itself.
 
 use crate::statistics::LiveStatistic;
-use crate::trigger::occurrence::{Detail, Occurrence};
 use std::collections::{BTreeMap, VecDeque};
 use std::process;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use tracepoint_probes::snapshot::{Distribution, Results, Rows};
+use tracepoint_session_io::trigger::{Detail, Occurrence};
 use tracepoint_session_spec::{Aggregate, Threshold, When};
 
 /// How often the statistics are looked at.

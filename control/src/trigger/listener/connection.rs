@@ -13,12 +13,12 @@
 //! client that has closed its end is served until the messages that it had sent are used up; that it cannot be answered is no error.
 
 use super::work::Task;
-use crate::trigger::message::{Decoder, Message};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
+use tracepoint_session_io::trigger::{Decoder, Message};
 
 /// How long a client may take for a message, and for reading an answer.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,14 +1,10 @@
 //! The listener's thread that serves clients and subscribers, and keeps the actions that are to be done later.
 
-use super::super::facilities::Postponed;
-use super::super::message::Notification;
 use super::super::peer::peer_of;
-use super::super::runner::FiredTrigger;
 use super::connection::{Connection, Progress};
 use super::subscriber::Subscriber;
 use super::work::{FromWorker, Job, Task};
 use super::{Received, Report};
-use crate::controller::ControlError;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, SocketFlags, accept_with, send};
@@ -18,6 +14,10 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant};
 use tracepoint_run_dir::group::group;
+use tracepoint_session_io::ControlError;
+use tracepoint_session_io::trigger::FiredTrigger;
+use tracepoint_session_io::trigger::Notification;
+use tracepoint_session_io::trigger::Postponed;
 
 /// How many clients are served at a time, without subscribers.
 pub(super) const MAX_CLIENTS: usize = 64;

@@ -4,10 +4,10 @@
 //! room for more, notifications are left out and counted, and the next one that it gets says how many. So a subscriber that never reads costs
 //! that memory and nothing else. It says nothing more: what it sends closes its connection.
 
-use super::super::message::Notification;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::os::fd::OwnedFd;
+use tracepoint_session_io::trigger::Notification;
 
 /// How many bytes wait for a subscriber.
 const MAX_WAITING: usize = 256 << 10;
@@ -39,7 +39,9 @@ impl Subscriber {
             return true;
         }
         let missed = self.missed;
-        let message = Notification { missed, ..notification.clone() }.to_message();
+        let mut notification = notification.clone();
+        notification.missed = missed;
+        let message = notification.to_message();
         if self.waiting.len() + message.len() > MAX_WAITING {
             self.missed += 1;
             return true;

@@ -1,16 +1,17 @@
 //! The threads of the listener that perform actions, and what they tell its serving thread.
 
-use super::super::facilities::{Facilities, Listening, Postponed};
-use super::super::message::{CoreDump, FireRequest, Notification};
-use super::super::runner::{FiredTrigger, TriggerRunner};
 use super::super::watch::Seen;
-use crate::controller::{ControlError, Controller};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tracepoint_run_dir::rundir::RunDir;
+use tracepoint_session_io::ControlError;
+use tracepoint_session_io::store::SessionStore;
+use tracepoint_session_io::trigger::{CoreDump, FireRequest, Notification};
+use tracepoint_session_io::trigger::{Facilities, Listening, Postponed};
+use tracepoint_session_io::trigger::{FiredTrigger, TriggerRunner};
 
 /// What the workers are to do.
 #[derive(Clone, Debug)]
@@ -78,12 +79,12 @@ pub(super) fn work(queue: &Mutex<Receiver<Job>>, server: &ToServer, run_dir: &Pa
 }
 
 pub(super) fn perform(task: &Task, run_dir: &Path, facilities: &Facilities) -> Result<Vec<FiredTrigger>, ControlError> {
-    let controller = RunDir::open(run_dir).map_err(ControlError::from).and_then(Controller::at)?;
-    let runner = TriggerRunner::with(controller, facilities.clone());
+    let store = RunDir::open(run_dir).map_err(ControlError::from).and_then(SessionStore::at)?;
+    let runner = TriggerRunner::with(store, facilities.clone());
     match task {
         Task::CoreDump(core) => runner.run(core),
         Task::Fire(request) => Ok(runner.fire_one(request).into_iter().collect()),
-        Task::Seen(seen) => Ok(runner.fire_seen(seen)),
+        Task::Seen(seen) => Ok(runner.fire_when(&seen.session, &seen.when, &seen.occurrence)),
         Task::Postponed(postponed) => Ok(runner.resume(postponed).into_iter().collect()),
     }
 }

@@ -1,7 +1,5 @@
 //! The outputs of a session: how much they have taken, and which chunks are complete.
 
-use super::super::occurrence::{Detail, Occurrence};
-use super::super::state::TriggerState;
 use super::Seen;
 use crate::controller::NamedSession;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tracepoint_reader::account::ACCOUNT_PATH;
 use tracepoint_reader::chunk_number;
+use tracepoint_session_io::trigger::state::TriggerState;
+use tracepoint_session_io::trigger::{Detail, Occurrence};
 use tracepoint_session_spec::{TriggerSpec, When};
 
 /// What was seen of the outputs of a session.

@@ -113,7 +113,7 @@ impl Link {
 fn run(broker: &Broker, time: Duration, messages: UnboundedReceiver<Publish>, back: &Back) {
     tracepoint_ring::thread::leave_inherited_scheduling();
     tracepoint_ring::thread::never_trace_this_thread();
-    crate::signals::block();
+    crate::own_thread::leave_signals_to_the_program();
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return back.say(Said::Lost(error.to_string())),

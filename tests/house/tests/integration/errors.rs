@@ -2,7 +2,8 @@
 
 use tracepoint_house::{root, rust_files};
 
-const CRATES: [&str; 9] = ["core", "ring", "wire", "reader", "run-dir", "session-spec", "sinks", "probes", "control"];
+const CRATES: [&str; 10] =
+    ["core", "ring", "wire", "reader", "run-dir", "session-io", "session-spec", "sinks", "probes", "control"];
 
 #[test]
 fn every_error_type_is_checked() {

@@ -1,0 +1,141 @@
+//! Makes the sinks that a session's description names, each with a limit on the space that it uses.
+
+pub mod ctf;
+#[cfg(feature = "dt")]
+mod dt;
+mod file;
+mod in_rings;
+mod names;
+mod space;
+#[cfg(feature = "stream")]
+mod stream;
+#[cfg(feature = "udp")]
+mod udp;
+
+pub use ctf::{Chunks, ctf};
+pub use file::shared_text;
+pub use in_rings::InRings;
+pub use space::{Allowance, LimitReached};
+
+use crate::sink_features::SinkFeature;
+use space::Watch;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tracepoint_run_dir::notice::Notice;
+use tracepoint_run_dir::stream_status::StreamStatus;
+use tracepoint_session_spec::{SinkSource, SinkSpec};
+use tracepoint_sinks::{CtfSink, Sink, StreamWatch, TextSink, UdpStats, UdpWatch};
+
+/// Output of a sink: where it writes, and messages about it.
+#[derive(Debug, Default)]
+pub struct Output {
+    /// Path of its trace.
+    pub path: Option<PathBuf>,
+    /// Address of its server, and what that has done.
+    pub server: Option<SocketAddr>,
+    served: Option<UdpWatch>,
+    /// The sender, if it streams.
+    pub stream: Option<StreamWatch>,
+    directory: Option<PathBuf>,
+    file: Option<PathBuf>,
+    watch: Option<Arc<Watch>>,
+}
+
+impl Output {
+    /// Removes the files and directories made for a recording that did not start, so that another attempt can make them again. Files with
+    /// content stay.
+    pub fn remove_unused(self) {
+        if let Some(directory) = self.directory {
+            let _ = CtfSink::remove_unused(&directory);
+        }
+        if let Some(file) = self.file.filter(|file| file.metadata().is_ok_and(|file| file.len() == 0)) {
+            let _ = std::fs::remove_file(file);
+        }
+    }
+
+    /// What it has streamed, if it does.
+    pub fn stream_status(&self) -> Option<StreamStatus> {
+        self.stream.as_ref().map(StreamStatus::of)
+    }
+
+    /// What its server has sent so far, if it has one.
+    pub fn served(&self) -> Option<(SocketAddr, UdpStats)> {
+        Some((self.server?, self.served.as_ref()?.stats()))
+    }
+
+    /// Messages about write errors and freed space.
+    pub fn notices(&self) -> impl Iterator<Item = Notice> {
+        let trouble = self.stream.as_ref().and_then(|watch| {
+            let reason = watch.stats().trouble?;
+            Some(Notice::NotConnected { peer: watch.destination().to_owned(), reason })
+        });
+        self.watch.iter().flat_map(|watch| watch.notices()).chain(trouble)
+    }
+}
+
+/// Makes a sink for the trace called `name`; the error is the reason why it cannot be made.
+pub fn make(spec: &SinkSpec, name: &str, allowance: Arc<Allowance>) -> Result<(Box<dyn Sink>, Output), String> {
+    if let Some(missing) = SinkFeature::missing(spec) {
+        return Err(missing.refusal());
+    }
+    let mut output = Output::default();
+    let sink: Box<dyn Sink> = match spec.kind.as_str() {
+        #[cfg(feature = "dt")]
+        "dt" => {
+            space::require_space(&spec.path)?;
+            let (sink, path) = dt::file(&spec.path, name, spec.dt_slots())?;
+            output.path = Some(path);
+            Box::new(sink)
+        }
+        "text" if spec.path.as_os_str().is_empty() => Box::new(TextSink::stderr()),
+        "text" => {
+            space::require_space(&spec.path)?;
+            let (file, path) = file::text(&spec.path, name, allowance)?;
+            output.watch = Some(file.watch());
+            (output.file, output.path) = (Some(path.clone()), Some(path));
+            Box::new(TextSink::new(file))
+        }
+        #[cfg(feature = "udp")]
+        "udp" => {
+            let sink = udp::server(spec).map_err(|error| error.to_string())?;
+            (output.server, output.served) = (Some(sink.address()), Some(sink.watch()));
+            Box::new(sink)
+        }
+        #[cfg(feature = "stream")]
+        "stream" => {
+            let stream = spec.stream.as_ref().ok_or("a sink of the kind `stream` needs the address of its peer")?;
+            let sink = stream::sender(stream, name)?;
+            output.stream = Some(sink.watch());
+            Box::new(sink)
+        }
+        "ctf" => {
+            space::require_space(&spec.path)?;
+            let chunks = Chunks { size: spec.rotate_size, every: spec.rotate_every(), keep: spec.keep };
+            let (sink, path) = ctf(&spec.path, name, allowance, &chunks).map_err(|error| error.to_string())?;
+            output.watch = Some(sink.watch());
+            (output.directory, output.path) = (Some(path.clone()), Some(path));
+            Box::new(sink)
+        }
+        kind => {
+            return Err(format!("a sink of the kind `{kind}` cannot be made from a description; pass it as an object"));
+        }
+    };
+    Ok((sink, output))
+}
+
+/// Fulfils what a sink's description asks about earlier traces; the error is the reason why it cannot be done.
+pub fn prepare(sink: &mut SinkSource) -> Result<(), String> {
+    match sink {
+        SinkSource::Object(..) => Ok(()),
+        SinkSource::Described(spec) => spec.prepare().map_err(|error| error.to_string()),
+    }
+}
+
+/// The object, or a sink made from its description for the trace called `name`; the error is the reason why it cannot be made.
+pub fn of_source(source: SinkSource, name: &str) -> Result<(Box<dyn Sink>, Output), String> {
+    match source {
+        SinkSource::Object(sink, _) => Ok((sink, Output::default())),
+        SinkSource::Described(spec) => make(&spec, name, Allowance::of(spec.max_size)),
+    }
+}

@@ -1,0 +1,174 @@
+//! Reading the statistics of a session, of all its processes: those that live, and those that have ended or were killed.
+
+use super::index::{Entry, Index, SUFFIX};
+use fileguard::Checked;
+use serde::Serialize;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::AtomicU64;
+use std::time::{SystemTime, UNIX_EPOCH};
+use tracepoint_core::clock;
+use tracepoint_probes::Snapshot;
+use tracepoint_probes::snapshot::Results;
+use tracepoint_reader::process::ProcessKey;
+use tracepoint_run_dir::layout::STATISTICS;
+use tracepoint_run_dir::private_dir::PrivateDir;
+use tracepoint_session_spec::Rule;
+
+/// The largest statistic that is read, in bytes.
+const MAX_BYTES: u64 = 1 << 30;
+
+/// A statistic of a rule, and its results at one time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct StatisticResult {
+    /// The rule.
+    pub rule: Rule,
+    /// The event; of a latency the one that ends it.
+    pub event: String,
+    /// Whether the values are nanoseconds.
+    pub is_duration: bool,
+    /// The results.
+    #[serde(flatten)]
+    pub snapshot: Snapshot,
+}
+
+impl StatisticResult {
+    /// The results of a statistic of this rule.
+    pub fn new(rule: Rule, event: String, is_duration: bool, snapshot: Snapshot) -> Self {
+        Self { rule, event, is_duration, snapshot }
+    }
+}
+
+/// The statistics of a session in one process.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct ProcessStatistics {
+    /// The process.
+    pub process: ProcessKey,
+    /// Its short name.
+    pub name: String,
+    /// Whether it still counts. One that does not has ended, was killed, or has called `exec`.
+    pub is_alive: bool,
+    /// In the order of rules and events as texts.
+    pub statistics: Vec<StatisticResult>,
+}
+
+/// The statistics of a session.
+#[derive(Clone, Debug, Default, Serialize)]
+#[non_exhaustive]
+pub struct SessionStatistics {
+    /// When they were read, in nanoseconds on the clock of the processes: what [`Rate::per_second`](tracepoint_probes::snapshot::Rate::per_second) takes.
+    pub time: u64,
+    /// The same in nanoseconds since the epoch.
+    pub time_ns: i64,
+    /// The processes, by their ids.
+    pub processes: Vec<ProcessStatistics>,
+    /// Files that cannot be read, and why.
+    pub unreadable: Vec<String>,
+}
+
+impl SessionStatistics {
+    /// Reads the files in the directory of a session. `is_alive` tells by the name of a process there whether it is. A session without statistics
+    /// has no process. What is being written meanwhile may be in it or not.
+    pub fn read(session: &PrivateDir, is_alive: impl Fn(&str) -> bool) -> Self {
+        let time_ns = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let time_ns = i64::try_from(time_ns).unwrap_or(i64::MAX);
+        let mut all = Self { time: clock::now(), time_ns, ..Self::default() };
+        let Ok(dir) = session.open_subdir(STATISTICS) else { return all };
+        for file in dir.names().unwrap_or_default() {
+            let Some(process) = file.strip_suffix(SUFFIX).filter(|name| !name.starts_with('.')) else { continue };
+            match Index::read(&dir, &file) {
+                Ok(index) => {
+                    let is_alive = is_alive(process);
+                    let of_process = all.read_process(&dir, index, is_alive);
+                    all.processes.push(of_process);
+                }
+                // Removed meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => all.unreadable.push(format!("{}: {error}", dir.path().join(&file).display())),
+            }
+        }
+        all.processes.sort_by_key(|process| process.process);
+        all
+    }
+
+    fn read_process(&mut self, dir: &PrivateDir, index: Index, is_alive: bool) -> ProcessStatistics {
+        let shift = index.shift_to_here();
+        let Index { process, name, statistics, .. } = index;
+        let mut results = Vec::new();
+        let mut open: Option<(String, Checked<File>)> = None;
+        for entry in statistics {
+            match read_one(dir, &mut open, &entry) {
+                Ok(mut snapshot) => {
+                    snapshot.shift(shift);
+                    results.push(StatisticResult::new(entry.rule, entry.event, entry.is_duration, snapshot));
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => self.unreadable.push(format!("{}: {error}", dir.path().join(&entry.file).display())),
+            }
+        }
+        ProcessStatistics { process, name, is_alive, statistics: results }
+    }
+
+    /// The same with the times in the results, of last values and of the seconds of rates, since the epoch.
+    #[must_use]
+    pub fn since_epoch(mut self) -> Self {
+        let offset = i128::from(self.time_ns) - i128::from(self.time);
+        let epoch = |time: i128| u64::try_from(time + offset).unwrap_or(0);
+        for result in self.processes.iter_mut().flat_map(|process| &mut process.statistics) {
+            match &mut result.snapshot.results {
+                Results::Last { values } => values.iter_mut().for_each(|value| value.time = epoch(value.time.into())),
+                // The second in which it begins.
+                Results::Rate(rate) => rate.seconds.iter_mut().for_each(|(second, _)| {
+                    *second = epoch(i128::from(*second) * 1_000_000_000) / 1_000_000_000;
+                }),
+                _ => {}
+            }
+        }
+        self
+    }
+
+    /// The results of all processes together, in the order of rules and events as texts. Those of different kinds, such as histograms of integers
+    /// in one process and of floating-point numbers in another, are not put together.
+    ///
+    /// Costs a copy of all results.
+    pub fn merged(&self) -> Vec<StatisticResult> {
+        let mut merged: Vec<StatisticResult> = Vec::new();
+        for result in self.processes.iter().flat_map(|process| &process.statistics) {
+            let is_same = |known: &&mut StatisticResult| known.rule == result.rule && known.event == result.event;
+            let added =
+                merged.iter_mut().filter(is_same).any(|known| known.snapshot.merge(result.snapshot.clone()).is_ok());
+            if !added {
+                merged.push(result.clone());
+            }
+        }
+        merged.sort_by(|a, b| (a.rule.to_string(), &a.event).cmp(&(b.rule.to_string(), &b.event)));
+        merged
+    }
+}
+
+fn read_one(dir: &PrivateDir, open: &mut Option<(String, Checked<File>)>, entry: &Entry) -> io::Result<Snapshot> {
+    let bad = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
+    if open.as_ref().is_none_or(|(name, _)| *name != entry.file) {
+        if entry.file.contains('/') {
+            return Err(bad("it is in another directory".to_owned()));
+        }
+        *open = Some((entry.file.clone(), dir.open_file(&entry.file)?));
+    }
+    let Some((_, file)) = open else { return Err(io::ErrorKind::NotFound.into()) };
+    let bytes = |words: usize| (words as u64).saturating_mul(8);
+    let (start, len) = (bytes(entry.offset), bytes(entry.words));
+    if len > MAX_BYTES || start.saturating_add(len) > file.metadata()?.len() {
+        return Err(bad(format!("it is too short for the statistic of {}, or that is too large", entry.event)));
+    }
+    Snapshot::read_shared(|| copy(file, start, entry.words))?.map_err(|error| bad(error.to_string()))
+}
+
+fn copy(file: &File, start: u64, words: usize) -> io::Result<Box<[AtomicU64]>> {
+    let mut bytes = vec![0; words * 8];
+    file.read_exact_at(&mut bytes, start)?;
+    let word = |bytes: &[u8]| AtomicU64::new(bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)));
+    Ok(bytes.chunks_exact(8).map(word).collect())
+}

@@ -1,0 +1,74 @@
+//! Has the actions of a trigger done whose condition has occurred in a traced process.
+
+use super::connection::{NOTIFY, connect_to, exchange};
+use super::error::TriggerError;
+use super::message::FireRequest;
+use super::result::ActionResult;
+use super::runner::{FiredTrigger, TriggerRunner};
+use crate::store::SessionStore;
+use rustix::io::Errno;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tracepoint_run_dir::rundir::RunDir;
+
+/// How long to wait for the answer of a listener, which answers when the actions are done.
+pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What became of a fired trigger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fired {
+    /// A listener has done the actions of all sessions, and none has failed.
+    ByListener,
+    /// There was no listener: this process has done the actions, and none has failed.
+    Here(Vec<FiredTrigger>),
+}
+
+/// Has the actions of one trigger done, whose condition has occurred in this process: by the listener of the run directory if
+/// there is one, otherwise by this process, before the function returns. It takes as long as the actions take. A traced process starts no
+/// programs, and has no subscribers: without a listener the actions `run` and `notify` fail. Nothing is done, and nobody told, if this process has
+/// more rights by now than the owner of the run directory.
+///
+/// # Errors
+///
+/// As `trigger_fire`.
+pub fn trigger_report(run_dir: &Path, request: &FireRequest) -> Result<Fired, TriggerError> {
+    let run_dir = RunDir::open(run_dir)?;
+    run_dir.trusted()?.check()?;
+    let path = run_dir.path().join(NOTIFY);
+    if let (Some(message), Ok(socket)) = (request.to_message(), connect_to(&path, Instant::now())) {
+        match exchange(&socket, &message, Instant::now() + ANSWER_TIMEOUT) {
+            Ok(0) => return Ok(Fired::ByListener),
+            // An older one does not know the message.
+            Ok(answer) if answer == -Errno::OPNOTSUPP.raw_os_error() => {}
+            Ok(answer) => return Err(TriggerError::answered(&path, answer)),
+            // The listener was killed, or is stopped.
+            Err(_) => {}
+        }
+    }
+    let runner = TriggerRunner::in_traced_process(SessionStore::at(run_dir)?);
+    Fired::here(runner.fire_one(request).into_iter().collect())
+}
+
+impl Fired {
+    /// What this process has done, or the first action that failed.
+    pub fn here(fired: Vec<FiredTrigger>) -> Result<Self, TriggerError> {
+        fired.iter().find_map(FiredTrigger::failure).map_or(Ok(Self::Here(fired)), Err)
+    }
+}
+
+impl FiredTrigger {
+    /// The first of its actions that failed.
+    pub(super) fn failure(&self) -> Option<TriggerError> {
+        let failed = |result: &ActionResult| {
+            Some(TriggerError::Action {
+                session: self.session.clone(),
+                trigger: self.trigger.clone(),
+                action: result.action.clone(),
+                reason: result.error.clone()?,
+                errno: result.errno.unwrap_or(Errno::IO.raw_os_error()),
+            })
+        };
+        self.actions.iter().find_map(failed)
+    }
+}

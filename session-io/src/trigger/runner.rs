@@ -1,0 +1,219 @@
+//! Performs the actions of triggers.
+//!
+//! ```text
+//!   condition occurred ─▶ state: counted; act? ─▶ actions, in order ─▶ state: results
+//!                              │ no                 ▲        │ `run`
+//!                              ▼                    │        └─▶ program ends ─▶ state: how
+//!                         suppressed        later, with `--after`, by a listener
+//! ```
+//!
+//! This is the one place that does so: the listener, and whoever fires a trigger while there is no listener, both use [`TriggerRunner`].
+//! Several may run at the same time, in any processes; they meet in the [state](super::state) of each trigger.
+
+use super::action::{Act, Subject};
+use super::facilities::{Facilities, Postponed};
+use super::failure::Failure;
+use super::in_code;
+use super::message::{CoreDump, FireRequest};
+use super::occurrence::Occurrence;
+use super::program::Programs;
+use super::result::ActionResult;
+use super::state::{self, Decision};
+use crate::error::ControlError;
+use crate::store::SessionStore;
+use serde::Serialize;
+use std::time::{Duration, Instant, SystemTime};
+use tracepoint_reader::process::ProcessKey;
+use tracepoint_session_spec::{Do, State, TriggerSpec, When};
+
+/// What a trigger did when it was fired.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct FiredTrigger {
+    /// The session.
+    pub session: String,
+    /// The id of the trigger.
+    pub trigger: String,
+    /// Why it did not act, if so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suppressed: Option<String>,
+    /// Whether its actions will be done later, by the listener.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub postponed: bool,
+    /// The results of its actions.
+    pub actions: Vec<ActionResult>,
+}
+
+impl FiredTrigger {
+    /// The error number of the first action that failed.
+    pub fn failed_with(&self) -> Option<i32> {
+        self.actions.iter().find_map(|result| result.error.as_ref().and(result.errno))
+    }
+}
+
+/// Performs the actions of the triggers in a run directory.
+#[derive(Debug)]
+pub struct TriggerRunner {
+    store: SessionStore,
+    facilities: Facilities,
+}
+
+impl TriggerRunner {
+    /// For the sessions of this run directory, and those that processes have started in code; in a program that may start others.
+    pub fn new(store: SessionStore) -> Self {
+        Self { store, facilities: Facilities { programs: Some(Programs::new(false)), listening: None } }
+    }
+
+    /// The same, in a traced process: the action `run` fails.
+    pub(super) fn in_traced_process(store: SessionStore) -> Self {
+        Self { store, facilities: Facilities::default() }
+    }
+
+    /// For the sessions of this run directory, with what this process offers to the actions.
+    pub const fn with(store: SessionStore, facilities: Facilities) -> Self {
+        Self { store, facilities }
+    }
+
+    /// Performs the actions of all triggers with the condition [`When::CoreDump`]: session by session, and in a session in the order of its
+    /// triggers. Takes as long as the snapshots take; programs that it starts run on.
+    ///
+    /// A session that is damaged, or removed meanwhile, is left out. A failed action is entered in its result and in the trigger's state, and
+    /// the following actions are performed.
+    ///
+    /// # Errors
+    ///
+    /// If the run directory cannot be read.
+    pub fn run(&self, core: &CoreDump) -> Result<Vec<FiredTrigger>, ControlError> {
+        let (mut fired, occurrence) = (Vec::new(), Occurrence::core_dump(core));
+        let is_wanted = |trigger: &TriggerSpec| trigger.when == When::CoreDump;
+        for name in self.store.names()? {
+            fired.extend(self.fire_in_session(&name, is_wanted, &occurrence));
+        }
+        for process in in_code::all(&self.store) {
+            if process.is_alive() || process.process.pid == core.pid {
+                let subject = Subject::of_process(process.session, process.process, process.dir, process.author);
+                let wanted = process.triggers.iter().filter(|trigger| is_wanted(trigger));
+                fired.extend(wanted.map(|trigger| self.perform(&subject, trigger, &occurrence)));
+            }
+        }
+        Ok(fired)
+    }
+
+    /// Performs the actions of those triggers of a session that `is_wanted` says. None if the session is gone or damaged.
+    pub(super) fn fire_in_session(
+        &self,
+        session: &str,
+        is_wanted: impl Fn(&TriggerSpec) -> bool,
+        occurrence: &Occurrence,
+    ) -> Vec<FiredTrigger> {
+        let Ok(session) = self.store.session(session) else { return Vec::new() };
+        let (Ok((spec, author)), Ok(dir)) = (session.authored_spec(), session.dir()) else { return Vec::new() };
+        let is_active = spec.state == State::Active;
+        let subject = Subject::of_session(session, spec.id.clone(), dir, author, is_active);
+        let wanted = spec.triggers().flatten().filter(|trigger| is_wanted(trigger));
+        wanted.map(|trigger| self.perform(&subject, trigger, occurrence)).collect()
+    }
+
+    /// Performs the actions of one trigger of a session that a controller has created, whose condition has occurred. `None` if the session
+    /// or the trigger was removed, or cannot be read.
+    fn run_one(&self, session: &str, id: &str, occurrence: &Occurrence) -> Option<FiredTrigger> {
+        self.fire_in_session(session, |trigger| trigger.id == id, occurrence).pop()
+    }
+
+    /// Does the same for a request, which may be about a session in code.
+    pub fn fire_one(&self, request: &FireRequest) -> Option<FiredTrigger> {
+        let Some(process) = request.process else {
+            return self.run_one(&request.session, &request.trigger, &request.occurrence);
+        };
+        let (subject, triggers) = self.of_process(&request.session, process)?;
+        let trigger = triggers.iter().find(|trigger| trigger.id == request.trigger)?;
+        Some(self.perform(&subject, trigger, &request.occurrence))
+    }
+
+    /// Performs the actions of the triggers of a session with this condition.
+    pub fn fire_when(&self, session: &str, when: &When, occurrence: &Occurrence) -> Vec<FiredTrigger> {
+        self.fire_in_session(session, |trigger| trigger.when == *when, occurrence)
+    }
+
+    /// Performs actions that were postponed. `None` if the session is gone or damaged.
+    pub fn resume(&self, postponed: &Postponed) -> Option<FiredTrigger> {
+        let Postponed { session, process, trigger, author, occurrence } = postponed;
+        let act = |subject: &Subject<'_>| self.act(subject, trigger, occurrence, SystemTime::now());
+        if let Some(process) = process {
+            let (subject, _) = self.of_process(session, *process)?;
+            return Some(act(&subject.with_triggers_of(*author)));
+        }
+        let session = self.store.session(session).ok()?;
+        let (id, dir) = (session.spec().ok()?.id, session.dir().ok()?);
+        Some(act(&Subject::of_session(session, id, dir, *author, true)))
+    }
+
+    /// Waits until the programs that it has started have ended, at most for `timeout`; how they ended is in the states by then.
+    pub fn wait_for_programs(&self, timeout: Duration) {
+        if let Some(programs) = &self.facilities.programs {
+            programs.wait(timeout);
+        }
+    }
+
+    fn of_process(&self, session: &str, process: ProcessKey) -> Option<(Subject<'_>, Vec<TriggerSpec>)> {
+        let found = in_code::all(&self.store).find(|one| one.session == session && one.process == process)?;
+        Some((Subject::of_process(found.session, process, found.dir, found.author), found.triggers))
+    }
+
+    fn perform(&self, subject: &Subject<'_>, trigger: &TriggerSpec, occurrence: &Occurrence) -> FiredTrigger {
+        let mut fired = nothing_done(subject, trigger);
+        let now = SystemTime::now();
+        // A trigger that starts its session has to act while that is stopped.
+        let is_active = subject.is_active || trigger.actions.contains(&Do::Start);
+        match state::begin(&subject.dir, trigger, is_active, occurrence.skipped, now) {
+            Ok(Decision::Act) => {}
+            Ok(Decision::Suppress(reason)) => {
+                fired.suppressed = Some(reason.to_owned());
+                return fired;
+            }
+            // Without the state nothing would bound the snapshots.
+            Err(error) => {
+                let failure = Failure::from(&error.into());
+                fired.actions.extend(trigger.actions.iter().map(|action| ActionResult::failed(action, &failure)));
+                return fired;
+            }
+        }
+        if let (Some(after), Some(listening)) = (trigger.after, &self.facilities.listening) {
+            let elapsed = now.duration_since(occurrence.time).unwrap_or_default();
+            let postponed = Postponed {
+                session: subject.name.clone(),
+                process: subject.process,
+                trigger: trigger.clone(),
+                author: subject.author,
+                occurrence: occurrence.clone(),
+            };
+            listening.postpone(Instant::now() + after.saturating_sub(elapsed), postponed);
+            fired.postponed = true;
+            return fired;
+        }
+        self.act(subject, trigger, occurrence, now)
+    }
+
+    fn act(
+        &self,
+        subject: &Subject<'_>,
+        trigger: &TriggerSpec,
+        occurrence: &Occurrence,
+        now: SystemTime,
+    ) -> FiredTrigger {
+        let run_dir = self.store.path();
+        let mut act = Act::new(subject, trigger, occurrence, &self.facilities, run_dir, now);
+        trigger.actions.iter().for_each(|action| act.perform(action));
+        FiredTrigger { actions: act.end(), ..nothing_done(subject, trigger) }
+    }
+}
+
+fn nothing_done(subject: &Subject<'_>, trigger: &TriggerSpec) -> FiredTrigger {
+    FiredTrigger {
+        session: subject.name.clone(),
+        trigger: trigger.id.clone(),
+        suppressed: None,
+        postponed: false,
+        actions: Vec::new(),
+    }
+}

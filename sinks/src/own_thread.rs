@@ -1,0 +1,54 @@
+//! The threads that this crate starts in the program: what each of them does first.
+
+use nix::sys::signal::{SigSet, Signal};
+use rustix::time::{ClockId, clock_gettime};
+use std::env;
+use std::time::Duration;
+use tracepoint_reader::secure_exec::secure;
+
+/// Has the threads keep the scheduling that they inherit, if it is set to anything but `0`.
+const INHERIT: &str = "TRACEPOINT_INHERIT_SCHEDULING";
+
+/// Has the threads that this library starts in this process from now on keep what they inherit from the thread that starts them: the
+/// scheduling policy and the priority, a nice value below 0, and the processors that it may run on (`sched_setaffinity`).
+///
+/// Otherwise these threads (the agent's, `tracepoint-drain` and `tracepoint-supply` of a session, those of sinks) have the policy `SCHED_OTHER` and all
+/// processors of the process's control group, so that they do not delay a real-time loop that starts a session, or runs on the processor of the thread that
+/// does. `TRACEPOINT_INHERIT_SCHEDULING=1` in the environment does the same.
+pub fn inherit_scheduling() {
+    tracepoint_ring::thread::inherit_scheduling();
+}
+
+/// Does what the environment asks of the threads that are started next.
+pub fn follow_environment() {
+    if env::var_os(INHERIT).is_some_and(|value| !value.is_empty() && value != "0") && !secure() {
+        inherit_scheduling();
+    }
+}
+
+/// Begins a thread of this crate: it is not traced, leaves signals to the program's threads, and has ordinary scheduling.
+pub fn begin() {
+    tracepoint_ring::thread::never_trace_this_thread();
+    begin_traced();
+}
+
+/// Begins a thread of this crate whose events are recorded, because it runs code of the program's.
+pub fn begin_traced() {
+    tracepoint_ring::thread::leave_inherited_scheduling();
+    leave_signals_to_the_program();
+}
+
+/// Blocks all signals on the calling thread, so that the program's own threads handle them. Synchronous fault signals stay unblocked:
+/// blocking them would end the program. If this fails, a signal handler may run on this thread, as on any other.
+pub fn leave_signals_to_the_program() {
+    let mut blocked = SigSet::all();
+    for fault in [Signal::SIGBUS, Signal::SIGSEGV, Signal::SIGFPE, Signal::SIGILL] {
+        blocked.remove(fault);
+    }
+    let _ = blocked.thread_block();
+}
+
+/// Processor time of the calling thread.
+pub fn cpu_time() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
+}
