@@ -29,7 +29,7 @@ use crate::loss::Damage;
 use crate::merge::{IncrementalMerge, Polled, traces};
 use crate::watermark::Watermark;
 use directory::{Directory, Renewed};
-use files::{Files, StreamKey};
+use files::{Files, Next, StreamKey};
 use rings::{Known, Rings};
 
 /// Maximum time that a packet stays in its ring, which applies to a session whose packets are drained by another process.
@@ -63,6 +63,8 @@ pub struct Follow {
     /// The newest time found by the first look.
     first_newest: Option<i64>,
     looked: Option<Instant>,
+    /// The number of looks so far.
+    looks: u64,
     damage: VecDeque<Damage>,
     /// Damage of metadata that is used nevertheless.
     metadata_damage: Vec<Damage>,
@@ -101,6 +103,7 @@ impl Follow {
             reached: i64::MIN,
             first_newest: None,
             looked: None,
+            looks: 0,
             damage: VecDeque::new(),
             metadata_damage: Vec::new(),
         })
@@ -176,17 +179,19 @@ impl Follow {
         let starving: Vec<u64> = self.merge.starving().collect();
         for number in starving {
             let Some(stream) = self.streams.get_mut(&number) else { continue };
-            match stream.next() {
-                Some(Ok((directory, bytes))) => {
+            match stream.next(self.looks) {
+                Some(Next::Packet(directory, bytes)) => {
                     if let Some(metadata) = self.directories.get(&directory).and_then(|it| it.metadata.as_ref()) {
                         self.merge.feed(number, metadata, bytes);
                     }
                     has_gained = true;
                 }
-                Some(Err(damage)) => {
+                Some(Next::Damage(damage)) => {
                     self.damage.push_back(damage);
                     has_gained = true;
                 }
+                // The packet is still to come: others wait for it.
+                Some(Next::Moved) => {}
                 None if stream.has_ended => {
                     self.damage.extend(self.streams.remove(&number).iter().flat_map(Files::rest));
                     self.merge.end(number);
@@ -231,6 +236,7 @@ impl Follow {
         self.reached = self.watermark.advance(now);
         self.merge.set_floor(self.floor());
         self.looked = Some(now);
+        self.looks += 1;
         Ok(())
     }
 

@@ -65,7 +65,7 @@ impl TimeNamespace {
         Some(Self { monotonic: offset("monotonic")?, boottime: offset("boottime")? })
     }
 
-    /// Identifies `CLOCK_MONOTONIC` of this namespace: the boot id, with its last eight bytes XORed with the shift, which is 0 in the initial
+    /// Identifies `CLOCK_MONOTONIC` of this namespace: the boot id, the last eight bytes of which are combined with the shift by XOR, which is 0 in the initial
     /// namespace.
     pub fn clock(self) -> Option<[u8; 16]> {
         let boot = u128::from_be_bytes(boot_id()?);

@@ -1,6 +1,7 @@
 //! The files of one stream: the positions of unread packets.
 
 use std::collections::{HashMap, VecDeque};
+use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -46,6 +47,20 @@ struct Known {
     offset: u64,
     clock: u64,
     length: u64,
+    /// The look after which there was no file at the path.
+    missing: Option<u64>,
+}
+
+/// Number of looks for a file that is not at its path. A search misses a directory that is renamed at the same time.
+const LOOKS_FOR_MOVED: u64 = 3;
+
+/// The next packet of a stream.
+pub(super) enum Next {
+    /// Its directory and its bytes.
+    Packet(PathBuf, Vec<u8>),
+    Damage(Damage),
+    /// The file was moved or removed: another look finds it, or shows that it was removed.
+    Moved,
 }
 
 /// The files of a stream.
@@ -77,10 +92,12 @@ impl Files {
             offset: 0,
             clock: 0,
             length: 0,
+            missing: None,
         });
         // A rotation moves files.
         if known.path != file.path {
             (known.directory, known.path) = (path.to_owned(), file.path.clone());
+            known.missing = None;
         }
         known.length = file.length;
         if file.length <= known.offset {
@@ -109,15 +126,27 @@ impl Files {
         })
     }
 
-    /// Reads the next packet; returns its directory and its bytes.
-    pub(super) fn next(&mut self) -> Option<Result<(PathBuf, Vec<u8>), Damage>> {
-        let Place { file, offset, size } = self.unread.pop_front()?;
-        let known = self.known.get(&file)?;
-        let mut bytes = vec![0; size as usize];
+    /// Reads the next packet, if one is unread. `looks`: the number of looks so far.
+    pub(super) fn next(&mut self, looks: u64) -> Option<Next> {
+        let Place { file, offset, size } = self.unread.front()?;
+        let (offset, known) = (*offset, self.known.get_mut(file)?);
+        let mut bytes = vec![0; *size as usize];
         let read = source::open(&known.path).and_then(|file| file.read_exact_at(&mut bytes, offset));
-        Some(match read {
-            Ok(()) => Ok((known.directory.clone(), bytes)),
-            Err(error) => Err(Damage::new(known.path.clone(), offset, format!("a packet cannot be read: {error}"))),
-        })
+        let next = match read {
+            Ok(()) => Next::Packet(known.directory.clone(), bytes),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                if looks < *known.missing.get_or_insert(looks) + LOOKS_FOR_MOVED {
+                    return Some(Next::Moved);
+                }
+                Next::Damage(unreadable(&known.path, offset, &error))
+            }
+            Err(error) => Next::Damage(unreadable(&known.path, offset, &error)),
+        };
+        self.unread.pop_front();
+        Some(next)
     }
+}
+
+fn unreadable(path: &Path, offset: u64, error: &std::io::Error) -> Damage {
+    Damage::new(path, offset, format!("a packet cannot be read: {error}"))
 }

@@ -98,9 +98,10 @@ impl LossFinder {
 impl LossFinder {
     /// The losses after the last packet; returned once.
     pub(crate) fn finish(&mut self, stream: &Arc<Stream>) -> impl Iterator<Item = Loss> + use<> {
-        let last = self.previous.take();
-        let known = self.first.at_end.filter(|_| last.is_some() || std::mem::take(&mut self.first.is_missing));
-        let losses = known.map(|at_end| {
+        // A stream that is fed has ends between its packets, and no counters at its end.
+        let known = self.first.at_end.map(|at_end| (at_end, self.previous.take()));
+        let known = known.filter(|(_, last)| last.is_some() || std::mem::take(&mut self.first.is_missing));
+        let losses = known.map(|(at_end, last)| {
             let (total, discarded, time) = match last {
                 Some(Previous { packet, end }) => {
                     let total = packet.events_before.and_then(|before| before.checked_add(end.events));

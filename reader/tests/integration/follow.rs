@@ -182,6 +182,47 @@ fn a_trace_does_not_end_between_two_chunks() {
     assert!(matches!(follow.poll().unwrap(), Polled::Ended));
 }
 
+/// A rotation moves a trace into its first chunk: also between a look and the reading of a packet that it found.
+#[test]
+fn packets_of_a_trace_that_moves_are_found_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = directory.path().join("trace");
+    fs::create_dir(&trace).unwrap();
+    fs::write(trace.join("metadata"), metadata()).unwrap();
+    let mut tracer = tracer(0);
+    for _ in 0..4 {
+        (0..3).for_each(|_| tracer.fire(8));
+        tracer.flush();
+        tracer.drain(Consumer::Keeps);
+    }
+    fs::write(trace.join("channel0_0"), tracer.output(0)).unwrap();
+    end(&trace);
+    let mut follow = Follow::open(std::slice::from_ref(&trace), i64::MIN).unwrap();
+    let mut next = || loop {
+        match follow.poll().unwrap() {
+            Polled::Item(item) => break item,
+            Polled::Ended => panic!("it ends too early"),
+            _ => sleep(Duration::from_millis(1)),
+        }
+    };
+    assert!(matches!(next(), Item::Event(_)));
+    let chunk = trace.join("chunk-000001");
+    fs::rename(&trace, directory.path().join("moved")).unwrap();
+    fs::create_dir(&trace).unwrap();
+    fs::rename(directory.path().join("moved"), &chunk).unwrap();
+    for _ in 0..5 {
+        assert!(matches!(next(), Item::Event(_)));
+    }
+    // A packet that is gone is not waited for.
+    fs::rename(chunk.join("channel0_0"), directory.path().join("gone")).unwrap();
+    let damage = loop {
+        if let Item::Damage(damage) = next() {
+            break damage.to_string();
+        }
+    };
+    assert!(damage.contains("chunk-000001/channel0_0") && damage.contains("a packet cannot be read"), "{damage}");
+}
+
 #[test]
 fn metadata_that_stays_unreadable_is_reported_once_and_not_waited_for() {
     let (directory, metadata) = (tempfile::tempdir().unwrap(), metadata());
