@@ -42,7 +42,7 @@ impl Bell {
         Ok(Self(socket))
     }
 
-    /// Whether the program has left its descriptor open.
+    /// Returns whether the program has left its descriptor open.
     pub fn is_open(&self) -> bool {
         self.0.is_open()
     }

@@ -174,7 +174,7 @@ impl Credentials {
     }
 }
 
-/// Whether the process has this group beside its effective one.
+/// Returns whether the process has this group beside its effective one.
 fn is_own_group(group: u32) -> bool {
     getgroups().is_ok_and(|groups| groups.iter().any(|own| own.as_raw() == group))
 }

@@ -62,7 +62,7 @@ impl Lock {
 /// How many directories are cleaned up by every process that starts.
 const ALWAYS_CLEANED: usize = 32;
 
-/// Whether this process is to clean up among `directories`: one process in so many that each examines a few dozen of them on average.
+/// Returns whether this process is to clean up among `directories`: one process in so many that each examines a few dozen of them on average.
 pub fn is_turn_to_clean(directories: usize) -> bool {
     let share = (directories / ALWAYS_CLEANED).max(1) as u32;
     std::process::id().is_multiple_of(share)
@@ -139,7 +139,7 @@ impl Drop for OwnLock {
     }
 }
 
-/// Whether `dir` is still called `name` in `parent`.
+/// Returns whether `dir` is still called `name` in `parent`.
 fn is_named(parent: &PrivateDir, name: &str, dir: &PrivateDir) -> bool {
     parent.stamp(name).is_ok_and(|(inode, _)| dir.stat().is_ok_and(|own| own.st_ino == inode))
 }

@@ -44,7 +44,7 @@ impl Rights {
         Ok(Self(Some(Arc::new(other))))
     }
 
-    /// Whether the calling thread acts as another user than this process.
+    /// Returns whether the calling thread acts as another user than this process.
     pub const fn are_of_another_user(&self) -> bool {
         self.0.is_some()
     }

@@ -19,12 +19,12 @@ pub struct RunDir(PrivateDir);
 pub struct RunDirError(#[from] DirError);
 
 impl RunDirError {
-    /// Whether it does not exist.
+    /// Returns whether it does not exist.
     pub fn is_missing(&self) -> bool {
         self.0.is_missing()
     }
 
-    /// Whether this process has more rights than the owner of the directory.
+    /// Returns whether this process has more rights than the owner of the directory.
     pub const fn is_for_rights(&self) -> bool {
         matches!(self.0, DirError::MoreRights { .. })
     }
@@ -119,7 +119,7 @@ impl RunDir {
         self.0.open_subdir(name)
     }
 
-    /// Whether it belongs to `user` or to the shared group.
+    /// Returns whether it belongs to `user` or to the shared group.
     pub fn is_of(&self, user: u32) -> bool {
         self.0.is_of(user).unwrap_or(false)
     }
@@ -140,7 +140,7 @@ pub struct Trusted {
 }
 
 impl Trusted {
-    /// Whether it is root alone, or whom root trusts.
+    /// Returns whether it is root alone, or whom root trusts.
     pub const fn is_root(&self) -> bool {
         self.owner == 0
     }

@@ -70,7 +70,7 @@ pub enum Place {
 pub struct Options {
     /// Where it is.
     pub place: Place,
-    /// Whether it may be on a disk file system.
+    /// True if it may be on a disk file system.
     pub allow_disk: bool,
     /// How many directories of dead processes are kept.
     pub keep_dead: KeepDead,
@@ -270,7 +270,7 @@ pub fn living_in_code(session: &PrivateDir) -> Vec<(ProcessKey, PrivateDir, bool
     session.open_subdir(RINGS).map_or_else(|_| Vec::new(), |rings| dead::living_in_code(&rings))
 }
 
-/// Whether the process whose ring directory in this session is called `name` still records there.
+/// Returns whether the process whose ring directory in this session is called `name` still records there.
 pub fn is_recording(session: &PrivateDir, name: &str) -> bool {
     session.open_subdir(RINGS).and_then(|rings| rings.open_subdir(name)).is_ok_and(|dir| dead::is_alive(&dir))
 }

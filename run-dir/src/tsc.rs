@@ -124,7 +124,7 @@ mod tests {
 
     const INITIAL: fn() -> TimeNamespace = TimeNamespace::default;
 
-    /// Whether this machine has an invariant time stamp counter.
+    /// Returns whether this machine has an invariant time stamp counter.
     fn measurable() -> bool {
         let refused = Calibration::measure(Duration::ZERO).err();
         if let Some(reason) = &refused {

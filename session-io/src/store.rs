@@ -99,7 +99,7 @@ impl SessionStore {
         }
     }
 
-    /// Whether the process with this entry is alive, as far as is known.
+    /// Returns whether the process with this entry is alive, as far as is known.
     pub fn is_alive(&self, entry: &str) -> bool {
         self.apps.open_subdir(entry).is_ok_and(|dir| app::is_alive(&dir))
     }
@@ -296,7 +296,7 @@ pub fn log_line(generation: u64, what: &str) -> String {
     format!("{time} generation {generation} user {user} process {process}: {what}\n")
 }
 
-/// Whether the session is to be removed.
+/// Returns whether the session is to be removed.
 const fn is_destroyed(spec: &SessionSpec) -> bool {
     matches!(spec.state, State::Destroyed)
 }

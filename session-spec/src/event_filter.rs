@@ -10,7 +10,7 @@ use tracepoint_core::field::FieldDescriptor;
 use tracepoint_core::marker::{Decision, FieldView, Filter};
 use tracepoint_probes::Sample;
 
-/// What lets some of the events through that a rule's filter accepts. A sample is taken before the limit.
+/// The sample and the rate limit of a rule, applied to events that its filter accepts. The sample is taken first.
 #[derive(Clone, Debug, Default)]
 pub struct RateConditions {
     /// Lets one in so many events pass.
@@ -36,13 +36,13 @@ impl RateConditions {
 pub struct RuleConditions {
     filter: Option<Expression>,
     rates: RateConditions,
-    /// Whether the filter compiled for any event, and the error for an event for which it did not.
+    /// True if the filter compiled for at least one event; the error is that of an event for which it did not.
     compiled_any: bool,
     compile_error: Option<FilterError>,
 }
 
 impl RuleConditions {
-    /// The conditions of a rule with this filter.
+    /// Creates the conditions of a rule with this filter.
     pub const fn new(filter: Option<Expression>, rates: RateConditions) -> Self {
         Self { filter, rates, compiled_any: false, compile_error: None }
     }

@@ -70,18 +70,18 @@ impl Expression {
     ///
     /// # Errors
     ///
-    /// If the event has no field of a name in the filter, or has it with a type that the operator does not take; if more than 32 operands
-    /// wait for their operators.
+    /// If the event has no field of a name in the filter, or has it with a type that the operator does not take; or if more than 32
+    /// operands would be on the stack.
     pub fn compile(&self, fields: &[FieldDescriptor]) -> Result<Program, FilterError> {
         self.compile_for(&fields.iter().map(FilterField::from).collect::<Vec<_>>())
     }
 
-    /// The same for fields of any origin.
+    /// Compiles the filter for fields of any origin.
     pub(crate) fn compile_for(&self, fields: &[FilterField<'_>]) -> Result<Program, FilterError> {
         check::check(&self.text, &self.steps, fields)
     }
 
-    /// The text of the filter, as it was given.
+    /// Returns the text of the filter as given.
     pub fn text(&self) -> &str {
         &self.text
     }

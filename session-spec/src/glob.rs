@@ -1,11 +1,11 @@
-//! Globs: the one dialect for names of events, paths of programs, and texts in filters.
+//! Globs: one dialect for names of events, paths of programs, and texts in filters.
 //!
 //! `*` matches any bytes or none, `?` one character, `[abc]`, `[a-z]` and `[!a]` one character of a set, and `\*`, `\?`, `\[` that
 //! character. Everything else matches itself. A glob matches whole texts. `docs/filters.md` describes it for users; the grammar is in
 //! `glob/syntax.rs`.
 //!
-//! Texts are bytes that need not be UTF-8, because fields of events are matched where they lie, at each event. Therefore matching
-//! allocates nothing, and takes at most as many steps as the text has bytes times the longest piece between two stars.
+//! Texts are bytes that need not be UTF-8, because fields of events are matched in place, at each event. Matching allocates nothing, and
+//! takes at most as many steps as the number of bytes in the text times the length of the longest piece between two stars.
 
 mod syntax;
 mod text;
@@ -28,7 +28,7 @@ enum Symbol {
     Any,
 }
 
-/// The characters in these ranges, or with `!` those in none of them.
+/// The characters in these ranges; with `!`, the characters outside them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Set {
     excludes: bool,
@@ -41,7 +41,7 @@ pub struct Glob(Pattern);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Pattern {
-    /// These bytes and no others.
+    /// Exactly these bytes.
     Exact(Box<[u8]>),
     /// At least one symbol is not a byte.
     Symbols(Box<[Symbol]>),
@@ -58,12 +58,12 @@ impl Glob {
         }))
     }
 
-    /// Whether the whole text matches.
+    /// Returns whether the whole text matches.
     #[inline]
     pub(crate) fn matches(&self, text: Text<'_>) -> bool {
         match &self.0 {
             Pattern::Exact(bytes) => text.same(Text::Bytes(bytes)),
-            // A copy of the code for each kind of text, which does not ask for the kind at each byte.
+            // One copy of the code for each kind of text, so that the kind is not tested at each byte.
             Pattern::Symbols(symbols) => match text {
                 Text::Bytes(bytes) => matches_symbols(symbols, Text::Bytes(bytes)),
                 Text::Elements(elements) => matches_symbols(symbols, Text::Elements(elements)),
@@ -71,7 +71,7 @@ impl Glob {
         }
     }
 
-    /// The same for a name or a path.
+    /// Returns whether a name or a path matches.
     pub fn matches_str(&self, text: &str) -> bool {
         self.matches(Text::Bytes(text.as_bytes()))
     }
@@ -83,12 +83,12 @@ impl Set {
     }
 }
 
-/// Each star takes as few bytes as possible. When a later symbol fails, only the last star takes one more byte: whatever an earlier star
-/// could take in addition, the last one can take instead.
+/// Each star takes as few bytes as possible. When a later symbol fails, only the last star takes one more byte: it can take whatever an
+/// earlier star could take in addition.
 #[inline(always)]
 fn matches_symbols(symbols: &[Symbol], text: Text<'_>) -> bool {
     let (mut at, mut next) = (0, 0);
-    // After the last star: the symbol, and where its text begins.
+    // The symbol after the last star, and the place where its text begins.
     let mut retry: Option<(usize, usize)> = None;
     loop {
         let after = match symbols.get(next) {
@@ -119,7 +119,7 @@ fn matches_symbols(symbols: &[Symbol], text: Text<'_>) -> bool {
     }
 }
 
-/// The first place from `at` on at which `symbol` may match: a byte is searched for in a loop of its own, which is short.
+/// Finds the first place from `at` on where `symbol` may match. A byte is searched for in a separate, short loop.
 #[inline(always)]
 fn first_candidate(symbol: &Symbol, text: Text<'_>, mut at: usize) -> usize {
     if let Symbol::Byte(byte) = symbol {
@@ -138,14 +138,14 @@ mod tests {
         Glob::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
     }
 
-    /// One symbol of the plain definition: what it is, and whether it takes this character.
+    /// One symbol of the reference definition: its kind, and whether it takes this character.
     #[derive(Clone, Copy, Debug)]
     enum Plain {
         Any,
         Takes(fn(char) -> bool),
     }
 
-    /// The definition: tries everything.
+    /// The reference definition, which tries all combinations.
     fn matches_plainly(pattern: &[Plain], text: &[char]) -> bool {
         match pattern.split_first() {
             None => text.is_empty(),
@@ -225,7 +225,7 @@ mod tests {
         }
     }
 
-    /// A matcher that tries everything would not end on these.
+    /// A matcher that tries all combinations would not finish on these.
     #[test]
     fn matching_many_stars_takes_linear_time() {
         let text = "a".repeat(2000);
@@ -233,7 +233,7 @@ mod tests {
         assert!(glob(&"a*".repeat(200)).matches(Text::Bytes(text.as_bytes())));
     }
 
-    /// A run of continuation bytes is not one long character.
+    /// A run of continuation bytes is not counted as one long character.
     #[test]
     fn a_character_has_four_bytes_at_most() {
         let text = [0x80; 9];

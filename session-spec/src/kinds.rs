@@ -1,16 +1,16 @@
-//! What is known of each kind of event of a trace, found by the address of the kind.
+//! A cache of data about each kind of event of a trace, keyed by the address of the kind.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use tracepoint_reader::metadata::EventClass;
 
-/// How many kinds are remembered at most. A live trace describes its kinds again and again.
+/// Maximum number of cached kinds. A live trace describes its kinds repeatedly.
 const MOST: usize = 1 << 14;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Kinds<T> {
-    /// The kind is kept alive, so that no other gets its address.
+    /// The kind is kept alive, so that its address is not reused.
     known: HashMap<usize, (Arc<EventClass>, T), BuildHasherDefault<AddressHasher>>,
 }
 
@@ -21,7 +21,7 @@ impl<T> Default for Kinds<T> {
 }
 
 impl<T> Kinds<T> {
-    /// What is known of a kind; `make` finds it out.
+    /// Returns the data about a kind; calls `make` for a kind that is not cached.
     #[inline]
     pub(crate) fn get(&mut self, class: &Arc<EventClass>, make: impl FnOnce() -> T) -> &T {
         let key = Arc::as_ptr(class) as usize;
@@ -32,7 +32,7 @@ impl<T> Kinds<T> {
     }
 }
 
-/// Hashes addresses, of which nobody can make many collide.
+/// Hashes addresses. They come from the allocator, so collisions cannot be provoked.
 #[derive(Default)]
 struct AddressHasher(u64);
 
@@ -50,7 +50,7 @@ impl Hasher for AddressHasher {
 
     #[inline]
     fn finish(&self) -> u64 {
-        // The map takes its places from the lower bits, which the multiplication mixes least.
+        // The map indexes by the lower bits, which the multiplication mixes least.
         self.0.rotate_right(32)
     }
 }

@@ -1,9 +1,9 @@
-//! What a session is, as data: which events are recorded, under which conditions, through which channels, into which sinks, and what is done
-//! when something happens. Internal to [`tracepoint`](https://docs.rs/tracepoint); no stable API.
+//! The description of a session as data: the events to record, the conditions, the channels, the sinks, and the actions of triggers.
+//! Internal to [`tracepoint`](https://docs.rs/tracepoint); no stable API.
 //!
 //! [`SessionSpec`] is the description of a session, and [`SessionSpec::parse`] and [`SessionSpec::to_toml`] are its text, `session.toml`. Its parts are
-//! [`Rule`]s, [`ChannelSpec`]s, [`SinkSpec`]s and [`TriggerSpec`]s. The language of rules stands beside it: names are matched by [`glob`]s, fields are
-//! compared by [`filter`]s, rates are bounded by a [`Limit`]. The same language selects from traces that were recorded: [`TraceFilter`] and
+//! [`Rule`]s, [`ChannelSpec`]s, [`SinkSpec`]s and [`TriggerSpec`]s. The crate also has the language of rules: [`glob`]s match names,
+//! [`filter`]s compare fields, and a [`Limit`] bounds rates. The same language selects from recorded traces: [`TraceFilter`] and
 //! [`TraceStatistic`].
 //!
 //! ```text
@@ -11,11 +11,11 @@
 //!                                                └───▶ event_filter::EventFilter ─▶ each firing, by its fields and its rate
 //! ```
 //!
-//! A description is written by a program or a controller, kept in the run directory, and read by every process that it may concern. A rule that a
-//! version does not understand becomes an entry with an error, so that older programs take part with the rest.
+//! A program or a controller writes a description, the run directory stores it, and every process that it may concern reads it. A rule that
+//! a version does not understand becomes an entry with an error, so that older programs still apply the other rules.
 //!
-//! This crate opens no files and starts no threads. It does not know where descriptions are kept, who records, or how sinks are made; those are
-//! `tracepoint-run-dir`, `tracepoint-session` and `tracepoint-controller`.
+//! This crate opens no files and starts no threads. It does not know where descriptions are stored, which process records, or how sinks are
+//! created: see `tracepoint-run-dir`, `tracepoint-session` and `tracepoint-controller`.
 
 #![forbid(unsafe_code)]
 

@@ -1,16 +1,17 @@
 //! Rate limits of rules: events over the limit are suppressed, and counted as suppressed.
 //!
-//! A limit is asked after the rule's filter, so that an event that the filter refuses takes no token, and before the reserve in the ring.
+//! The limit is applied after the rule's filter, so that an event rejected by the filter takes no token, and before space in the ring is
+//! reserved.
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How many events a rule may record: a rate, and a burst that may come at once.
+/// The maximum number of events that a rule records: a rate, and a burst that may come at once.
 ///
-/// In any span of time T at most `burst + rate × T` events pass, over all threads of the process. Time is that of the events, by the clock
-/// of the session. An event that passes and is then lost, for example because a ring is full, has used its token.
+/// In any interval of length T, at most `burst + rate × T` events pass, over all threads of the process. Times are those of the events, by
+/// the clock of the session. An event that passes and is then lost, for example because a ring is full, has used its token.
 ///
 /// ```
 /// use std::time::Duration;
@@ -39,28 +40,28 @@ const UNITS: [(&str, u64); 6] = [
     ("ns", 1),
 ];
 
-/// The longest span of a burst, in ns: a year, so that sums of times stay far from the end of 64 bits.
+/// Maximum time that a burst may take, in ns: a year, so that sums of times cannot overflow 64 bits.
 const LONGEST: u64 = 365 * 24 * 3_600_000_000_000;
 
 impl Limit {
-    /// `events` in each `period`, with a burst of as many.
+    /// Creates a limit of `events` in each `period`; the burst is the same number.
     pub const fn new(events: u64, period: Duration) -> Self {
         Self { events, period, burst: events }
     }
 
-    /// `events` in each second, with a burst of as many.
+    /// Creates a limit of `events` per second; the burst is the same number.
     pub const fn per_second(events: u64) -> Self {
         Self::new(events, Duration::from_secs(1))
     }
 
-    /// How many events may pass at once after a quiet time, at least 1. The default is the number of events in a period.
+    /// Sets the number of events that may pass at once after a quiet time, at least 1. The default is the number of events in a period.
     #[must_use]
     pub const fn burst(mut self, events: u64) -> Self {
         self.burst = events;
         self
     }
 
-    /// Fails if the limit cannot be kept: it needs at least one event, and at least one ns from one event to the next.
+    /// Fails if the limit cannot be applied: it needs at least one event per period, and at least 1 ns between two events.
     pub(crate) fn check(self) -> Result<Self, LimitError> {
         let bad = |reason: &str| Err(LimitError { text: self.to_string(), reason: reason.to_owned() });
         if self.events == 0 || self.burst == 0 {
@@ -75,7 +76,7 @@ impl Limit {
         Ok(self)
     }
 
-    /// How many events may pass in each [period](Self::period).
+    /// Returns the number of events that may pass in each [period](Self::period).
     pub(crate) const fn events(self) -> u64 {
         self.events
     }
@@ -84,12 +85,12 @@ impl Limit {
         self.period
     }
 
-    /// Whether the burst differs from the number of events in a period.
+    /// Returns whether the burst differs from the number of events in a period.
     pub(crate) const fn has_burst(self) -> bool {
         self.burst != self.events
     }
 
-    /// The time from one event to the next, in ns; rounded up, so that never more events pass than the rate says.
+    /// Returns the time between two events in ns, rounded up so that the rate is never exceeded.
     fn interval(self) -> u64 {
         u64::try_from(self.period.as_nanos().div_ceil(u128::from(self.events.max(1)))).unwrap_or(u64::MAX)
     }
@@ -111,7 +112,7 @@ impl fmt::Display for Limit {
     }
 }
 
-/// A text is not a limit, or the limit cannot be kept.
+/// The text is not a limit, or the limit cannot be applied.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("the limit `{text}` cannot be used: {reason}")]
 pub struct LimitError {
@@ -122,8 +123,8 @@ pub struct LimitError {
 impl FromStr for Limit {
     type Err = LimitError;
 
-    /// Parses `N/s`, or with another period such as `ms` or `15min`, optionally followed by ` burst N`. Without a period, N is per second. N may
-    /// end with `k` or `M`, for thousands and millions.
+    /// Parses `N/s`, or `N` and another period such as `ms` or `15min`, optionally followed by ` burst N`. Without a period, N is per
+    /// second. N may end with `k` or `M`, for thousands and millions.
     fn from_str(text: &str) -> Result<Self, LimitError> {
         let bad = || LimitError {
             text: text.to_owned(),
@@ -152,7 +153,7 @@ impl FromStr for Limit {
     }
 }
 
-/// The state of a limit: a token bucket (GCRA), represented by the time at which it will be full again.
+/// The state of a limit: a token bucket (GCRA), represented by the time at which it will be full.
 ///
 /// The bucket is full when that time is past. Each event that passes moves the time by one interval; an event that would move it more than a
 /// burst ahead is suppressed. The state is one word, so that threads need no lock.
@@ -161,24 +162,24 @@ pub struct Bucket {
     /// The time at which the bucket will be full, in ns on the clock of the events.
     full_at: AtomicU64,
     interval: u64,
-    /// How far ahead of an event that time may be, in ns.
+    /// Maximum distance of that time from the time of an event, in ns.
     span: u64,
 }
 
 impl Bucket {
-    /// How often an event tries to take a token before it is suppressed.
+    /// Number of attempts of an event to take a token before it is suppressed.
     const TRIES: usize = 64;
 
-    /// A full bucket for a limit that was checked.
+    /// Creates a full bucket for a checked limit.
     pub fn new(limit: Limit) -> Self {
         let interval = limit.interval();
         Self { full_at: AtomicU64::new(0), interval, span: interval.saturating_mul(limit.burst) }
     }
 
-    /// Takes a token for an event at `now`; `false` if there is none.
+    /// Takes a token for an event at `now`; returns `false` if there is none.
     ///
-    /// Wait-free: a try fails only if another event has taken a token since the word was read, so that 64 other events have passed when an
-    /// event gives up after 64 tries. A suppressed event costs one load.
+    /// Wait-free: an attempt fails only if another event took a token after the word was read, so 64 other events have passed when an event
+    /// gives up after 64 attempts. A suppressed event costs one load.
     #[inline]
     pub(crate) fn take(&self, now: u64) -> bool {
         // Relaxed throughout: the word publishes no other memory.
@@ -201,7 +202,7 @@ impl Bucket {
 mod tests {
     use super::*;
 
-    /// Those of these times at which an event passes.
+    /// Returns the times at which an event passes.
     fn passed(bucket: &Bucket, times: impl IntoIterator<Item = u64>) -> Vec<u64> {
         times.into_iter().filter(|time| bucket.take(*time)).collect()
     }
@@ -211,9 +212,9 @@ mod tests {
         let bucket = Bucket::new(Limit::new(1, Duration::from_nanos(10)).burst(3));
         assert_eq!(passed(&bucket, [100; 5]), [100; 3]);
         assert_eq!(passed(&bucket, 101..150), [110, 120, 130, 140]);
-        // A long quiet time saves up no more than a burst.
+        // A long quiet time accumulates no more than a burst.
         assert_eq!(passed(&bucket, [1000; 5]), [1000; 3]);
-        // Events whose clock is behind get no token that was taken already.
+        // Events with older times get no token that was already taken.
         assert_eq!(passed(&bucket, [990, 1000, 1009, 1010]), [1010]);
     }
 

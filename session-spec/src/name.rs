@@ -1,13 +1,13 @@
 //! The names of sessions.
 
-/// A name that no session can have.
+/// The name is not valid for a session.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{name:?} is not a valid session name: {reason}; use 1 to 255 bytes without `/`, not starting with a dot")]
 #[non_exhaustive]
 pub struct NameError {
     /// The name.
     pub name: String,
-    /// What is wrong with it.
+    /// The reason.
     pub reason: &'static str,
 }
 
@@ -15,7 +15,7 @@ pub struct NameError {
 ///
 /// # Errors
 ///
-/// If no file can have the name, or it begins with a dot.
+/// If the name cannot be the name of a file, or begins with a dot.
 pub fn check_name(name: &str) -> Result<(), NameError> {
     let reason = if name.is_empty() {
         "it is empty"

@@ -1,6 +1,6 @@
-//! Which events of a process the rules of a session select, by name and level.
+//! Selects the events of a process that match the rules of a session, by name and level.
 //!
-//! Controllers select among the events that a process has listed; the process itself goes on from there, with filters and limits.
+//! Controllers select among the events that a process lists; the process itself then applies filters and limits.
 
 #[cfg(test)]
 mod tests;
@@ -10,7 +10,7 @@ use tracepoint_core::Level;
 use tracepoint_probes::Role;
 use tracepoint_reader::process::ProcessKey;
 
-/// A recordable event, as other processes know it.
+/// A recordable event as other processes see it.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     /// `provider:name`.
@@ -22,27 +22,27 @@ pub struct Candidate {
 /// The result of matching rules with candidates.
 #[derive(Debug)]
 pub struct Selected {
-    /// For each channel and candidate: whether it is recorded.
+    /// For each channel and candidate: true if it is recorded.
     pub recorded: Vec<Vec<bool>>,
-    /// For each channel and candidate: whether a rule excludes it.
+    /// For each channel and candidate: true if a rule excludes it.
     pub excluded: Vec<Vec<bool>>,
     /// For each rule: the number of candidates that it applies to; `None` if the rule is for another process.
     pub rules: Vec<Option<Result<usize, RuleError>>>,
 }
 
 impl Selected {
-    /// Whether anything is recorded.
+    /// Returns whether anything is recorded.
     pub fn records_any(&self) -> bool {
         self.recorded.iter().flatten().any(|is_recorded| *is_recorded)
     }
 }
 
-/// Matches the rules with the events of one process, by name and level. Costs one pattern match for each rule and event.
+/// Matches the rules against the events of one process, by name and level. Costs one pattern match for each rule and event.
 pub fn select(spec: &SessionSpec, process: ProcessKey, exe: &str, events: &[Candidate]) -> Selected {
     select_with(spec, process, exe, events, |_, _, _, matched| Ok(matched))
 }
 
-/// Does the same, where `apply` returns those of a rule's matching candidates to which the rule applies in a channel, or an error.
+/// Like [`select`]; `apply` returns the matching candidates to which a rule applies in a channel, or an error.
 pub fn select_with(
     spec: &SessionSpec,
     process: ProcessKey,
@@ -69,7 +69,7 @@ pub fn select_with(
         let mut matched: Vec<usize> =
             (0..events.len()).filter(|&index| rule.matches(&events[index].name, events[index].level)).collect();
         if let Some(statistic) = &rule.statistic {
-            // A latency is one of its two events; without either there is none.
+            // A latency needs both of its events.
             let has = |role: Role| matched.iter().any(|&index| statistic.roles(&events[index].name).contains(&role));
             if statistic.is_latency() && !(has(Role::Begin) && has(Role::Observed)) {
                 matched.clear();

@@ -71,12 +71,12 @@ use tracepoint_reader::process::ProcessKey;
 
 const FORMAT: &str = "tracepoint-session";
 const VERSION: i64 = 1;
-/// The key of the session for which a file was written.
+/// The key under which a file names its session.
 const SESSION: &str = "session";
 /// Maximum number of rules in a file.
 const MAX_RULES: usize = 10_000;
 
-/// Whether a session records.
+/// The recording state of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -98,7 +98,7 @@ pub struct SessionSpec {
     pub id: String,
     /// Incremented by each change.
     pub generation: u64,
-    /// Whether it records.
+    /// The recording state.
     pub state: State,
     /// Restricts the session to processes with this value of `TRACEPOINT_TAG`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -132,7 +132,7 @@ pub struct SessionSpec {
     /// The rules that select events.
     #[serde(rename = "rule", skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<RuleEntry>,
-    /// What is done when something happens.
+    /// The triggers: conditions with actions.
     #[serde(rename = "trigger", skip_serializing_if = "Vec::is_empty")]
     pub(crate) triggers: Vec<TriggerEntry>,
 }
@@ -175,12 +175,12 @@ impl SessionSpec {
         Self { id: random_id().to_string(), generation: 1, ..Self::default() }
     }
 
-    /// The rules in order; an error for each rule that this version does not understand.
+    /// Returns the rules in order, with an error for each rule that this version does not understand.
     pub fn rules(&self) -> impl Iterator<Item = Result<&Rule, &RuleError>> {
         self.rules.iter().map(|entry| entry.rule.as_ref())
     }
 
-    /// Whether a channel has the context `call_stack`.
+    /// Returns whether a channel has the context `call_stack`.
     pub fn records_call_stacks(&self) -> bool {
         self.all_channels().any(|channel| channel.contexts.iter().any(|context| context == "call_stack"))
     }
@@ -239,8 +239,8 @@ impl SessionSpec {
         }
     }
 
-    /// Adds a rule and removes those for the same events, programs, process and channel with the same statistic, so that it changes the
-    /// conditions of a rule. Returns whether the rules changed.
+    /// Adds a rule and removes the rules for the same events, programs, process and channel with the same statistic: changes the conditions
+    /// of a rule. Returns whether the rules changed.
     ///
     /// # Errors
     ///
@@ -292,14 +292,14 @@ impl SessionSpec {
         before - self.rules.len()
     }
 
-    /// Enables events again that the budget has disabled in any process.
+    /// Enables the events again that the budget has disabled in any process.
     pub fn renew_budget(&mut self) {
         if let Some(budget) = &mut self.budget {
             budget.round += 1;
         }
     }
 
-    /// A copy of this session with a new id.
+    /// Returns a copy of this session with a new id.
     #[must_use]
     pub fn another(&self) -> Self {
         Self { id: random_id().to_string(), generation: 1, owner: None, ..self.clone() }
@@ -310,19 +310,19 @@ impl SessionSpec {
         self.owner = Some(Owner::this_process(true));
     }
 
-    /// Whether the session applies to a process with this tag.
+    /// Returns whether the session applies to a process with this tag.
     pub fn is_for(&self, tag: Option<&str>) -> bool {
         self.tag.is_none() || self.tag.as_deref() == tag
     }
 
-    /// Whether this process may have events to record, judged by tag and rules. A controller waits only for such processes.
+    /// Returns whether this process may have events to record, judged by tag and rules. A controller waits only for such processes.
     pub fn concerns(&self, tag: Option<&str>, process: ProcessKey, exe: &str) -> bool {
         // A rule that this version does not understand may match events of a process with a newer version.
         let may_be = |rule: Result<&Rule, &RuleError>| rule.map_or(true, |rule| rule.concerns(process, exe));
         self.is_for(tag) && self.rules().any(may_be)
     }
 
-    /// The text of the file.
+    /// Returns the text of the file.
     ///
     /// # Errors
     ///
@@ -332,7 +332,7 @@ impl SessionSpec {
         self.text()
     }
 
-    /// The text of the file, in which sinks may be objects.
+    /// Returns the text of the file; sinks may be objects.
     pub fn text(&self) -> Result<String, SpecError> {
         toml::to_string(&self.table()?).map_err(SpecError::malformed)
     }
@@ -356,7 +356,7 @@ impl SessionSpec {
         Ok(spec)
     }
 
-    /// Parses the description of a session in code, whose sinks may be objects.
+    /// Parses the description of a session in code; sinks may be objects.
     pub fn parse_in_code(bytes: &[u8]) -> Result<Self, SpecError> {
         if bytes.len() as u64 > Self::MAX_SIZE {
             return Err(SpecError::malformed("the file is longer than 4 MiB"));
@@ -371,7 +371,7 @@ impl SessionSpec {
             Some(version) if version > VERSION => return Err(SpecError::Newer { version, known: VERSION }),
             _ => return Err(SpecError::malformed("it has no `version`")),
         }
-        // Controllers compare it with the name of the session that they find.
+        // Controllers compare it with the name of the session that they read.
         table.remove(SESSION);
         let raw: Raw = table.try_into().map_err(SpecError::malformed)?;
         if raw.rules.len() > MAX_RULES {
@@ -400,18 +400,18 @@ impl SessionSpec {
         Ok(spec)
     }
 
-    /// Id and generation of a file; the rest may be invalid.
+    /// Returns the id and generation of a file; the rest may be invalid.
     pub fn identify(bytes: &[u8]) -> Option<(String, u64)> {
         let table: Table = str::from_utf8(bytes).ok()?.parse().ok()?;
         let id = table.get("id")?.as_str()?.to_owned();
         Some((id, table.get("generation")?.as_integer()?.try_into().ok()?))
     }
 
-    /// Like [`parse`](Self::parse), for a program that will change the file: every rule and trigger must be understood.
+    /// Like [`parse`](Self::parse), for a program that will change the file: fails if a rule or trigger is not understood.
     ///
     /// # Errors
     ///
-    /// As [`SessionSpec::parse`], and if a rule or a trigger is not understood.
+    /// As [`SessionSpec::parse`], or if a rule or a trigger is not understood.
     pub fn parse_strictly(bytes: &[u8]) -> Result<Self, SpecError> {
         let spec = Self::parse(bytes)?;
         let unknown = spec.rules().find_map(Result::err).cloned().map(SpecError::Rule);

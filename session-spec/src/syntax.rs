@@ -1,11 +1,11 @@
-//! The error of the parsers for globs and filters: what is wrong with a text, and where.
+//! The error of the parsers for globs and filters: the problem in a text, and its place.
 
 use std::fmt;
 use std::ops::Range;
 use winnow::error::ParserError;
 use winnow::stream::Stream;
 
-/// Why a text does not follow its grammar.
+/// The text does not follow its grammar.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SyntaxError {
     /// This alternative of the grammar does not apply; another one may. No complete parser returns it.
@@ -14,7 +14,7 @@ pub enum SyntaxError {
     At {
         /// The place, in bytes of the text.
         place: Range<usize>,
-        /// What is wrong, in a sentence.
+        /// The problem, in a sentence.
         reason: String,
     },
 }
@@ -24,7 +24,7 @@ impl SyntaxError {
         Self::At { place, reason: reason.into() }
     }
 
-    /// The place in a text that contains this one from byte `offset` on.
+    /// Returns the error with its place moved into a text that contains this one from byte `offset` on.
     pub(crate) fn moved(self, offset: usize) -> Self {
         match self {
             Self::At { place, reason } => Self::At { place: place.start + offset..place.end + offset, reason },
@@ -32,7 +32,7 @@ impl SyntaxError {
         }
     }
 
-    /// The place and the reason; a parser that found no alternative has not got beyond the start.
+    /// Returns the place and the reason. If no alternative applied, the place is the start.
     pub(crate) fn into_parts(self) -> (Range<usize>, String) {
         match self {
             Self::At { place, reason } => (place, reason),

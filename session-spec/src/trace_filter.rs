@@ -15,11 +15,10 @@ use tracepoint_reader::metadata::{EventClass, Metadata, StreamClass};
 
 /// A selection of events: `-e`, `--level` and `--filter` of `tracectl view`.
 ///
-/// An event is selected if a pattern matches its name and no exclusion does, its level is one of those that are wanted, and its fields satisfy
-/// the condition. As in a session, an event that lacks a field of the condition, or has it with another type, is not selected.
+/// An event is selected if a pattern and no exclusion matches its name, its level satisfies the condition on levels, and its fields satisfy
+/// the condition on fields. As in a session, an event that lacks a field of the condition, or has it with another type, is not selected.
 ///
-/// The condition may also name members of the contexts of an event, and of the context of its packet, such as `tid`. A field of the event comes
-/// first.
+/// The condition may also name members of the contexts of an event and of its packet, such as `tid`. A field of the event takes precedence.
 #[derive(Debug, Default)]
 pub struct TraceFilter {
     rules: Rules,
@@ -28,7 +27,7 @@ pub struct TraceFilter {
 }
 
 impl Clone for TraceFilter {
-    /// The same rules. What each kind of event makes of them is found out again.
+    /// Copies the rules. The decisions about kinds of events are made again.
     fn clone(&self) -> Self {
         Self { rules: self.rules.clone(), kinds: Kinds::default() }
     }
@@ -49,7 +48,7 @@ enum Kind {
     If(Program),
 }
 
-/// Why a selection cannot be used, or selects nothing.
+/// The selection is invalid, or selects nothing.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TraceFilterError {
@@ -58,7 +57,7 @@ pub enum TraceFilterError {
     Pattern {
         /// The pattern.
         pattern: String,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
     /// The condition on levels cannot be parsed.
@@ -66,7 +65,7 @@ pub enum TraceFilterError {
     Level {
         /// The condition.
         level: String,
-        /// What was expected.
+        /// The expected form.
         reason: String,
     },
     /// The condition on fields cannot be parsed, or fits none of the events that are selected by name and level.
@@ -85,7 +84,7 @@ pub enum TraceFilterError {
     NoLevel {
         /// The condition.
         level: String,
-        /// The levels that they have, the most important first.
+        /// The levels that the selected events have, the most important first.
         levels: Vec<Level>,
     },
     /// The exclusions match every event that the other patterns match.
@@ -133,7 +132,8 @@ fn suggestion(nearest: &[String]) -> String {
 }
 
 impl TraceFilter {
-    /// The events whose names match one of `patterns`, such as `net:*`, but those that match one that begins with `!`; by default all.
+    /// Selects the events whose names match one of `patterns`, such as `net:*`, except those that match a pattern beginning with `!`; all
+    /// events by default.
     ///
     /// # Errors
     /// If a pattern cannot be parsed.
@@ -146,8 +146,8 @@ impl TraceFilter {
         Ok(Self { rules: Rules { names, ..Rules::default() }, kinds: Kinds::default() })
     }
 
-    /// Restricts it to events of certain levels: `<=info` or `info` for those at least as important as info, `==err`, `>=debug`. Events without
-    /// a level are not selected.
+    /// Restricts it to events of certain levels: `<=info` or `info` (at least as important as info), `==err`, `>=debug`. Events without a
+    /// level are not selected.
     ///
     /// # Errors
     /// If the condition cannot be parsed.
@@ -164,13 +164,14 @@ impl TraceFilter {
         self
     }
 
-    /// Whether it selects every event.
+    /// Returns whether it selects every event.
     pub fn selects_all(&self) -> bool {
         let Rules { names, level, condition } = &self.rules;
         names.is_empty() && level.is_none() && condition.is_none()
     }
 
-    /// Whether it selects an event, which may be an [`Event`](tracepoint_reader::Event). Costs a look-up by the kind of the event, and its condition.
+    /// Returns whether it selects an event, such as an [`Event`](tracepoint_reader::Event). Costs a look-up by the kind of the event, and
+    /// the condition.
     pub fn accepts<'a>(&mut self, event: impl Into<EventView<'a>>) -> bool {
         if self.selects_all() {
             return true;
@@ -184,13 +185,13 @@ impl TraceFilter {
         }
     }
 
-    /// Whether it selects events with this name, if level and fields are right.
+    /// Returns whether it may select events with this name, depending on level and fields.
     pub fn may_accept(&self, name: &str) -> bool {
         self.rules.may_accept(name)
     }
 
-    /// Fails if a pattern matches no event of these traces, all that are matched are excluded or have another level, or the condition fits none
-    /// of those that are selected by name and level. Traces without any kind of event are all right.
+    /// Fails if a pattern matches no event of these traces, if all matched events are excluded or have another level, or if the condition
+    /// fits none of the events selected by name and level. Succeeds for traces without any kind of event.
     ///
     /// # Errors
     /// [`TraceFilterError::NoEvent`], [`TraceFilterError::Excluded`], [`TraceFilterError::NoLevel`], [`TraceFilterError::Filter`].

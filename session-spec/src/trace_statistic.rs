@@ -1,4 +1,4 @@
-//! Statistics over recorded events: the same as those over the events of a running program.
+//! Statistics over recorded events: the same statistics as over the events of a running program.
 
 use crate::filter::FieldKind;
 use crate::kinds::Kinds;
@@ -14,16 +14,16 @@ use tracepoint_reader::metadata::{EventClass, Metadata, StreamClass};
 
 /// A statistic over the events of traces, given in the order of their times if it [needs that](Self::needs_order).
 ///
-/// Events that lack one of its fields are left out. The fields may also be members of the contexts of an event, and of the context of its
-/// packet, such as `tid`.
+/// Events that lack one of its fields are left out. The fields may also be members of the contexts of an event and of its packet, such as
+/// `tid`.
 #[derive(Debug)]
 pub struct TraceStatistic {
     statistic: Arc<Statistic>,
-    /// Where in it this one counts.
+    /// Index of the cell in which this statistic counts.
     cell: usize,
-    /// What it uses of each kind of event.
+    /// The fields that it uses of each kind of event.
     kinds: Kinds<Vec<Columns>>,
-    /// Whether the thread of an event matters.
+    /// True if the thread of an event matters.
     by_thread: bool,
     is_duration: bool,
 }
@@ -38,14 +38,14 @@ fn kind_of(kind: &FieldKind<'_>) -> probes::FieldKind {
     }
 }
 
-/// What the values of a statistic are.
+/// The unit and type of a statistic's values.
 #[derive(Clone, Copy, Default)]
 struct Values {
     is_float: bool,
     is_duration: bool,
 }
 
-/// What the statistic uses of a kind of event, for each part that the event has in it.
+/// Returns the fields that the statistic uses of a kind of event, for each role of the event in it.
 fn columns(
     spec: &StatisticSpec,
     stream: &StreamClass,
@@ -59,7 +59,7 @@ fn columns(
 }
 
 impl TraceStatistic {
-    /// A statistic over the events of these traces.
+    /// Creates a statistic over the events of these traces.
     ///
     /// # Errors
     ///
@@ -69,7 +69,7 @@ impl TraceStatistic {
         traces: impl Iterator<Item = &'a Metadata>,
         is_wanted: impl Fn(&str) -> bool,
     ) -> Result<Self, StatisticError> {
-        // Whether it is one at all.
+        // Checks the specification.
         Statistic::words_for(&spec, false)?;
         let (mut fits, mut values) = (0, Values::default());
         let (mut missing, mut wrong, mut known) = (None, None, BTreeSet::new());
@@ -123,7 +123,7 @@ impl TraceStatistic {
         }
     }
 
-    /// The same statistic without events, for so many threads. They count together: each has the results of all.
+    /// Returns the same statistic without events, once for each of these threads. They count together: each returns the combined results.
     #[must_use]
     pub fn for_threads(&self, threads: usize) -> Vec<Self> {
         let empty = self.empty();
@@ -137,17 +137,17 @@ impl TraceStatistic {
         (0..threads).map(part).collect()
     }
 
-    /// Whether its values are nanoseconds: those of a latency, of a field of type `Duration`, and of an integer whose name ends with `_ns`.
+    /// Returns whether its values are nanoseconds: a latency, a field of type `Duration`, or an integer whose name ends with `_ns`.
     pub fn is_duration(&self) -> bool {
         self.is_duration
     }
 
-    /// Whether the results depend on the order of events: those of counts and histograms do not, as long as there is room for all groups.
+    /// Returns whether the results depend on the order of events. Counts and histograms do not, as long as there is room for all groups.
     pub fn needs_order(&self) -> bool {
         !matches!(self.statistic.spec().measure(), Measure::Count | Measure::Histogram { .. })
     }
 
-    /// Takes an event, which may be an [`Event`](tracepoint_reader::Event).
+    /// Counts an event, such as an [`Event`](tracepoint_reader::Event).
     #[inline]
     pub fn observe<'a>(&mut self, event: impl Into<EventView<'a>>) {
         let (event, statistic) = (event.into(), &self.statistic);
@@ -163,7 +163,7 @@ impl TraceStatistic {
         }
     }
 
-    /// The results since the last call; operations that have begun before may end later.
+    /// Returns the results since the last call; pending operations of a latency are kept and may end later.
     pub fn take(&mut self) -> Snapshot {
         self.statistic.take()
     }
@@ -174,7 +174,7 @@ impl TraceStatistic {
     }
 }
 
-/// Recorded texts are any bytes.
+/// Recorded texts may contain any bytes.
 fn text(value: field::Value<'_>) -> field::Value<'_> {
     match value {
         field::Value::Path(bytes) => str::from_utf8(bytes).map_or(value, field::Value::Text),

@@ -22,7 +22,7 @@ pub struct StateDumpStatus {
 }
 
 impl StateDumpStatus {
-    /// Whether the trace may lack some state.
+    /// Returns whether the trace may lack some state.
     pub const fn is_incomplete(&self) -> bool {
         self.panicked > 0 || self.late > 0 || self.skipped > 0
     }

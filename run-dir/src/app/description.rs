@@ -87,7 +87,7 @@ pub struct TracepointInfo {
 }
 
 impl TracepointInfo {
-    /// Whether it can be recorded.
+    /// Returns whether it can be recorded.
     pub fn is_event(&self) -> bool {
         self.kind != TracepointKind::Hook
     }

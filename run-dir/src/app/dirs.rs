@@ -8,12 +8,12 @@ use crate::private_dir::PrivateDir;
 use std::io;
 use tracepoint_reader::process::{self, ProcessKey};
 
-/// Whether a process holds the lock on this entry. Cheap.
+/// Returns whether a process holds the lock on this entry. Cheap.
 pub fn is_held(entry: &PrivateDir) -> bool {
     is_locked(entry).unwrap_or(true)
 }
 
-/// Whether the process of this entry is alive, as far as is known; assumes so in doubt. A file that was damaged says nothing.
+/// Returns whether the process of this entry is alive, as far as is known; assumes so in doubt. A file that was damaged says nothing.
 pub fn is_alive(entry: &PrivateDir) -> bool {
     if !is_held(entry) {
         return false;

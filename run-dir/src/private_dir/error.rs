@@ -64,12 +64,12 @@ impl DirError {
         }
     }
 
-    /// Whether the program has closed a descriptor meanwhile.
+    /// Returns whether the program has closed a descriptor meanwhile.
     pub fn is_closed(&self) -> bool {
         matches!(self, Self::Io { source, .. } if fileguard::is_closed(source))
     }
 
-    /// Whether the directory or file does not exist.
+    /// Returns whether the directory or file does not exist.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }

@@ -58,7 +58,7 @@ impl PrivateDir {
         Some(names.fold(first, |dir, name| step(&dir?, name)))
     }
 
-    /// Whether this process has left the root directory in which it has [kept](Self::keep) its run directory.
+    /// Returns whether this process has left the root directory in which it has [kept](Self::keep) its run directory.
     pub fn has_left_root() -> bool {
         KEPT.get().is_some_and(|kept| root() != Some(kept.root))
     }

@@ -64,7 +64,7 @@ impl PrivateDir {
     }
 }
 
-/// Whether an operation failed because the file system is full or a quota is used up.
+/// Returns whether an operation failed because the file system is full or a quota is used up.
 pub fn is_no_room(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

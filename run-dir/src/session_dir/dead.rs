@@ -103,7 +103,7 @@ pub(super) fn ring_names(dir: &PrivateDir) -> Vec<String> {
     dir.names().unwrap_or_default().into_iter().filter(|name| name.ends_with(RING_SUFFIX)).collect()
 }
 
-/// Whether the process of this directory still records. Assumes so if the lock cannot be tested.
+/// Returns whether the process of this directory still records. Assumes so if the lock cannot be tested.
 pub(crate) fn is_alive(dir: &PrivateDir) -> bool {
     is_locked(dir).unwrap_or(true) && key_here(dir).is_none_or(ProcessKey::exists)
 }

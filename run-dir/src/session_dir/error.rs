@@ -34,7 +34,7 @@ pub enum RingDirError {
 }
 
 impl RingDirError {
-    /// Whether a directory did not exist.
+    /// Returns whether a directory did not exist.
     pub(super) fn is_missing(&self) -> bool {
         matches!(self, Self::Dir(error) if error.is_missing())
     }

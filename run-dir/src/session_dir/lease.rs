@@ -27,7 +27,7 @@ pub(super) fn release(rings: &PrivateDir, inode: u64) {
     let _ = rings.fd().map(|fd| fcntl(&*fd, FcntlArg::F_OFD_SETLK(&byte(libc::F_UNLCK, inode))));
 }
 
-/// Whether a consumer takes the rings in `dir`, a directory in `rings`: another one than who opened `rings`. Assumes so in doubt.
+/// Returns whether a consumer takes the rings in `dir`, a directory in `rings`: another one than who opened `rings`. Assumes so in doubt.
 pub(super) fn has_consumer(rings: &PrivateDir, dir: &PrivateDir) -> bool {
     dir.stat().and_then(|stat| is_taken(rings, stat.st_ino)).unwrap_or(true)
 }

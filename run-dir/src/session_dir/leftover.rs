@@ -14,7 +14,7 @@ pub struct Unused {
     pub bytes: u64,
     /// When the last of the processes recorded last: its drain touches its directory while it runs.
     pub changed: SystemTime,
-    /// Whether removing some of them was interrupted. Those cannot be recovered.
+    /// True if removing some of them was interrupted. Those cannot be recovered.
     pub partly_removed: bool,
 }
 

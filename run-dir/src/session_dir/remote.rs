@@ -105,7 +105,7 @@ impl RemoteDir {
         act(open.insert(dir))
     }
 
-    /// Whether the process still records into it.
+    /// Returns whether the process still records into it.
     pub fn is_recorded_into(&self) -> bool {
         let is_alive = self.with(|dir| {
             let known = self.key.get().copied();

@@ -61,7 +61,7 @@ pub fn ctf(
 pub struct Bounded {
     sink: CtfSink,
     space: Space,
-    /// Whether the newest chunks are kept: the oldest is removed if they are too large in sum.
+    /// True if the newest chunks are kept: the oldest is removed if they are too large in sum.
     keeps: bool,
 }
 

@@ -62,7 +62,7 @@ impl Allowance {
         Arc::new(Self { most, kept: AtomicU64::new(0), used_up: AtomicBool::new(false) })
     }
 
-    /// Whether a write was refused because it would exceed the maximum.
+    /// Returns whether a write was refused because it would exceed the maximum.
     pub fn is_used_up(&self) -> bool {
         self.used_up.load(Ordering::Relaxed)
     }
@@ -73,7 +73,7 @@ impl Allowance {
         self.kept.load(Ordering::Relaxed).saturating_sub(before).saturating_add(kept)
     }
 
-    /// Whether a sink that was counted with `before` bytes and has `kept` may write `len` more. Updates the count.
+    /// Returns whether a sink that was counted with `before` bytes and has `kept` may write `len` more. Updates the count.
     fn check(&self, before: u64, kept: u64, len: u64) -> bool {
         let all = self.all(before, kept);
         self.kept.store(all, Ordering::Relaxed);
@@ -93,7 +93,7 @@ pub struct LimitReached {
 }
 
 impl LimitReached {
-    /// Whether a sink has failed for that reason.
+    /// Returns whether a sink has failed for that reason.
     pub fn is_reason_of(error: &SinkError) -> bool {
         error.io_error().get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<Self>)
     }
@@ -109,7 +109,7 @@ pub(super) struct Space {
     kept: u64,
     /// Bytes written since the last check of the free space; `None` before the first check.
     since: Option<u64>,
-    /// Whether the last check found enough free space.
+    /// True if the last check found enough free space.
     may_write: bool,
     watch: Arc<Watch>,
 }
@@ -126,7 +126,7 @@ impl Space {
         Arc::clone(&self.watch)
     }
 
-    /// Whether `len` more bytes than `kept` exceed the maximum.
+    /// Returns whether `len` more bytes than `kept` exceed the maximum.
     pub(super) fn is_beyond(&self, kept: u64, len: u64) -> bool {
         self.allowance.all(self.kept, kept).saturating_add(len) > self.allowance.most
     }

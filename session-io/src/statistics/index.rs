@@ -58,7 +58,7 @@ pub struct Entry {
     pub event: String,
     /// The rule.
     pub rule: Rule,
-    /// Whether the values are nanoseconds.
+    /// True if the values are nanoseconds.
     #[serde(default)]
     pub is_duration: bool,
 }
@@ -99,7 +99,7 @@ impl Index {
         Ok(index)
     }
 
-    /// Whether its process is known to have ended: it is of this pid namespace, and does not exist.
+    /// Returns whether its process is known to have ended: it is of this pid namespace, and does not exist.
     pub(super) fn has_ended(&self) -> bool {
         let here = process::pid_namespace();
         here != 0 && self.pid_namespace == here && !self.process.exists()

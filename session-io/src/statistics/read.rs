@@ -27,7 +27,7 @@ pub struct StatisticResult {
     pub rule: Rule,
     /// The event; of a latency the one that ends it.
     pub event: String,
-    /// Whether the values are nanoseconds.
+    /// True if the values are nanoseconds.
     pub is_duration: bool,
     /// The results.
     #[serde(flatten)]
@@ -49,7 +49,7 @@ pub struct ProcessStatistics {
     pub process: ProcessKey,
     /// Its short name.
     pub name: String,
-    /// Whether it still counts. One that does not has ended, was killed, or has called `exec`.
+    /// True if it still counts. One that does not has ended, was killed, or has called `exec`.
     pub is_alive: bool,
     /// In the order of rules and events as texts.
     pub statistics: Vec<StatisticResult>,

@@ -28,7 +28,7 @@ pub struct ProcessTriggers {
 }
 
 impl ProcessTriggers {
-    /// Whether the process lives.
+    /// Returns whether the process lives.
     pub(super) fn is_alive(&self) -> bool {
         is_locked(&self.dir).unwrap_or(true)
     }

@@ -146,7 +146,7 @@ impl Decoder {
         Ok(Some(message))
     }
 
-    /// Whether a part of a message has arrived.
+    /// Returns whether a part of a message has arrived.
     pub fn is_inside_message(&self) -> bool {
         self.header.is_some() || !self.bytes.is_empty()
     }

@@ -75,12 +75,12 @@ impl OwnSnapshots<'_> {
     }
 }
 
-/// Whether it belongs to this user, and nobody else may write to it.
+/// Returns whether it belongs to this user, and nobody else may write to it.
 fn is_own(stat: &Stat) -> bool {
     stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_mode & 0o022 == 0
 }
 
-/// Whether snapshots get such names: `TIME`, `TIME-PID`, `TIME-PID-NUMBER`, and `.NAME.new` while they are written.
+/// Returns whether snapshots get such names: `TIME`, `TIME-PID`, `TIME-PID-NUMBER`, and `.NAME.new` while they are written.
 fn is_name(name: &OsStr) -> bool {
     let name = name.as_bytes();
     let name = name.strip_prefix(b".").and_then(|name| name.strip_suffix(b".new")).unwrap_or(name);

@@ -25,7 +25,7 @@ const MOST: usize = 8;
 #[derive(Clone, Debug)]
 pub struct Programs {
     running: Arc<Running>,
-    /// Whether their outputs go to this program's standard error.
+    /// True if their outputs go to this program's standard error.
     shows_output: bool,
 }
 

@@ -37,7 +37,7 @@ pub struct FiredTrigger {
     /// Why it did not act, if so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suppressed: Option<String>,
-    /// Whether its actions will be done later, by the listener.
+    /// True if its actions will be done later, by the listener.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub postponed: bool,
     /// The results of its actions.

@@ -21,7 +21,7 @@ enum Kind<'a> {
     TextField(u16),
     /// A text in the filter.
     Literal(&'a Glob),
-    /// The field with this index, whose type each event has by itself. It is loaded as a number.
+    /// The field with this index, whose type differs between events. It is loaded as a number.
     Any(u16),
 }
 
@@ -87,7 +87,7 @@ impl<'a> Check<'a> {
         self.text.get(place.clone()).unwrap_or("")
     }
 
-    /// The same for messages: in one line, cut off after 40 characters.
+    /// Returns the text at a place for messages: on one line, cut off after 40 characters.
     fn quoted(&self, place: &Range<usize>) -> String {
         const MOST: usize = 40;
         let word = self.word(place);
@@ -98,7 +98,7 @@ impl<'a> Check<'a> {
         quoted
     }
 
-    /// Takes the operand on top. The grammar puts operands before operators; a bug there becomes an error, not a panic.
+    /// Takes the topmost operand. The grammar puts operands before operators; a bug there becomes an error, not a panic.
     fn pop(&mut self, place: Range<usize>) -> Result<Operand<'a>, FilterError> {
         self.operands.pop().ok_or_else(|| self.error(place, "an operand is missing"))
     }
@@ -107,7 +107,7 @@ impl<'a> Check<'a> {
         self.operands.push(Operand { kind, place });
     }
 
-    /// Adds an operation that takes `taken` numbers off the stack and puts one on it.
+    /// Adds an operation that pops `taken` numbers and pushes one.
     fn op(&mut self, op: Op, taken: usize, place: &Range<usize>) -> Result<(), FilterError> {
         self.ops.push(op);
         self.used = self.used.saturating_sub(taken) + 1;

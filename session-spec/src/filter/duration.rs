@@ -1,4 +1,4 @@
-//! Numbers with a unit of time, as filters and the conditions of triggers have them: multiples of a nanosecond.
+//! Numbers with a unit of time in filters and in the conditions of triggers. The unit is a multiple of a nanosecond.
 
 /// The units, and their lengths in ns.
 const UNITS: [(&str, u64); 9] = [
@@ -14,14 +14,14 @@ const UNITS: [(&str, u64); 9] = [
     ("h", 3_600_000_000_000),
 ];
 
-/// Splits the unit off a number: `30ms` is `30` and 1,000,000 ns. `None`: it has none.
+/// Splits the unit from a number: `30ms` gives `30` and 1,000,000 ns. Returns `None` if there is no unit.
 pub(crate) fn split_unit(text: &str) -> Option<(&str, u64)> {
     let digits = text.trim_end_matches(char::is_alphabetic);
     let (_, length) = UNITS.into_iter().find(|(unit, _)| *unit == &text[digits.len()..])?;
     Some((digits, length))
 }
 
-/// The nanoseconds of a decimal number of units; an error says what is wrong with it.
+/// Converts a decimal number of units to nanoseconds; the error describes the problem.
 pub(super) fn nanoseconds(digits: &str, unit: u64) -> Result<u64, &'static str> {
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let is_number = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -29,7 +29,7 @@ pub(super) fn nanoseconds(digits: &str, unit: u64) -> Result<u64, &'static str> 
         return Err("this is not a duration; expected for example 30ms, 1.5s or 2h");
     }
     let fraction = fraction.trim_end_matches('0');
-    // Beyond 13 digits no unit is whole.
+    // With more than 13 decimal digits the result is not a whole number in any unit.
     let scale = u32::try_from(fraction.len()).ok().filter(|digits| *digits <= 13).map(|digits| 10_u128.pow(digits));
     let scale = scale.ok_or("this is no whole number of nanoseconds")?;
     let too_long = "this duration does not fit 64 bits of nanoseconds";

@@ -1,9 +1,9 @@
-//! The error of a filter, and how it shows the place.
+//! The error of a filter, and how it displays the place.
 
 use std::fmt;
 use std::ops::Range;
 
-/// How many characters of a long filter are shown on either side of the place.
+/// Number of characters shown on either side of the place in a long filter.
 const AROUND: usize = 60;
 
 /// A filter does not follow the grammar, or does not fit the fields of an event. `Display` shows the filter with carets under the place.
@@ -12,7 +12,7 @@ pub struct FilterError {
     text: String,
     place: Range<usize>,
     reason: String,
-    /// Whether the reason suggests a name that the event has.
+    /// True if the reason suggests a name that the event has.
     suggests: bool,
 }
 

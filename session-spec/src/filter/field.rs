@@ -1,4 +1,4 @@
-//! What a filter knows about the fields of an event.
+//! The properties of an event's fields that filters use.
 
 use tracepoint_core::field::{FieldDescriptor, FieldType};
 
@@ -11,7 +11,7 @@ pub(crate) struct FilterField<'a> {
     pub(crate) ty: String,
 }
 
-/// What can be done with a field.
+/// The operations that a field supports.
 #[derive(Clone, Debug)]
 pub(crate) enum FieldKind<'a> {
     Integer {
@@ -25,7 +25,7 @@ pub(crate) enum FieldKind<'a> {
     Float,
     /// A text, a path, or an array of bytes.
     Text,
-    /// What the type of the value allows, which each event has by itself.
+    /// Those of the value's type, which differs between events.
     Any,
     /// Nothing.
     Other,
@@ -69,7 +69,7 @@ impl From<&FieldType> for FieldKind<'static> {
     }
 }
 
-/// Whether filters treat an array of these elements as text.
+/// Returns whether filters treat an array of these elements as text.
 fn is_byte(element: &FieldType) -> bool {
     matches!(element, FieldType::Integer(integer) if integer.bits == 8 && !integer.signed)
 }

@@ -10,7 +10,7 @@ use winnow::combinator::{alt, opt, repeat};
 use winnow::stream::{AsChar, Location};
 use winnow::token::{any, none_of, one_of, take_while};
 
-/// Reads a number, whose first digit comes next. One with a unit of time is that of its nanoseconds.
+/// Reads a number, whose first digit comes next. A number with a unit of time is converted to nanoseconds.
 pub(super) fn number(input: &mut Input<'_>) -> Parsed<Number> {
     let exponent = (one_of(['e', 'E']), one_of(['+', '-']), take_while(0.., ('0'..='9', '_')));
     let plain = take_while(1.., (AsChar::is_alphanum, '_', '.', '\u{b5}', '\u{3bc}'));
@@ -45,7 +45,7 @@ pub(super) fn number(input: &mut Input<'_>) -> Parsed<Number> {
     }
 }
 
-/// Reads a text, whose opening quote comes next: a glob.
+/// Reads a glob, whose opening quote comes next.
 pub(super) fn text(input: &mut Input<'_>) -> Parsed<Glob> {
     let start = input.current_token_start();
     let unit = alt((none_of(['"', '\\']).void(), ('\\', any).void()));

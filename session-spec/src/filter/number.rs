@@ -32,7 +32,7 @@ pub(super) enum Comparison {
 }
 
 impl Comparison {
-    /// Whether the comparison holds for two sides in this order; `None`: a side is NaN.
+    /// Returns whether the comparison holds for operands in this order; `None` means that one of them is NaN.
     #[inline]
     pub(super) fn holds(self, order: Option<Ordering>) -> bool {
         match self {
@@ -67,7 +67,7 @@ impl Number {
     /// Stands for an absent value: it compares as NaN does, has no bits, and is not true.
     pub(super) const ABSENT: Self = Self::Float(f64::NAN);
 
-    /// The number that a field holds; `None` if it holds no number.
+    /// Returns the number in a field; `None` if it holds no number.
     #[inline]
     pub(super) fn of(value: Value<'_>) -> Option<Self> {
         match value {
@@ -80,7 +80,7 @@ impl Number {
         }
     }
 
-    /// Anything but zero and an absent value is true.
+    /// Returns whether the value is neither zero nor absent.
     #[inline]
     pub(super) fn is_true(self) -> bool {
         match self {
@@ -89,7 +89,7 @@ impl Number {
         }
     }
 
-    /// How the two compare, exactly; `None` if one is NaN.
+    /// Compares the two exactly; `None` if one is NaN.
     #[inline]
     pub(super) fn compare(self, other: Self) -> Option<Ordering> {
         match (self, other) {
@@ -108,7 +108,7 @@ impl Number {
         }
     }
 
-    /// The low 64 bits, in two's complement. 0 for a float, which the type check refuses.
+    /// Returns the low 64 bits, in two's complement; 0 for a float, which the type check rejects.
     #[inline]
     pub(super) fn bits(self) -> u64 {
         match self {

@@ -1,4 +1,4 @@
-//! The grammar of filters, as `docs/filters.md` has it.
+//! The grammar of filters; `docs/filters.md` describes it.
 
 use super::error::FilterError;
 use super::literal;
@@ -14,7 +14,7 @@ use winnow::token::{any, one_of, take_while};
 /// The longest filter, in bytes.
 pub(super) const MAX_LENGTH: usize = 4096;
 
-/// How deep parentheses and signs may nest.
+/// Maximum nesting depth of parentheses and signs.
 const MAX_DEPTH: usize = 64;
 
 /// Reads a filter.
@@ -45,7 +45,7 @@ fn filter(input: &mut Input<'_>) -> Parsed<()> {
     if is_next(input, eof) { Ok(()) } else { Err(unexpected(input, "an operator, such as `==` or `&&`, or the end")) }
 }
 
-/// Operands with operators between them that bind at least as strongly as `least`.
+/// Reads operands and the operators between them that bind at least as strongly as `least`.
 fn binary(input: &mut Input<'_>, least: u8) -> Parsed<()> {
     unary(input)?;
     let mut compared = false;
@@ -63,7 +63,7 @@ fn binary(input: &mut Input<'_>, least: u8) -> Parsed<()> {
     Ok(())
 }
 
-/// An operator with two sides, and how strongly it binds.
+/// A binary operator, and its precedence.
 fn operator(input: &mut Input<'_>) -> Parsed<(Node, u8)> {
     let logic = alt(("||".value((Node::Behind(Logic::Or), 1)), "&&".value((Node::Behind(Logic::And), 2))));
     let shift = alt(("<<".value(Bitwise::Left), ">>".value(Bitwise::Right)));
@@ -131,7 +131,7 @@ fn parentheses(input: &mut Input<'_>) -> Parsed<()> {
     }
 }
 
-/// Reads with `parser` what belongs to the sign or parenthesis at `place`.
+/// Runs `parser` on the input after the sign or parenthesis at `place`.
 fn nested<'t>(
     input: &mut Input<'t>,
     place: &Range<usize>,
@@ -151,7 +151,7 @@ fn push(input: &mut Input<'_>, node: Node, place: Range<usize>) {
     input.state.steps.push(Step { node, place });
 }
 
-/// Reads with `parser`, and passes the white space after it; also gives the place of what was read.
+/// Runs `parser`, then skips white space; also returns the place of the parsed text.
 fn word<'t, T>(
     parser: impl Parser<Input<'t>, T, SyntaxError>,
 ) -> impl Parser<Input<'t>, (T, Range<usize>), SyntaxError> {
@@ -166,7 +166,7 @@ fn is_next<'t, T>(input: &mut Input<'t>, parser: impl Parser<Input<'t>, T, Synta
     peek(parser).parse_next(input).is_ok()
 }
 
-/// The error for what comes next, which is not what is `expected`.
+/// The error for input other than `expected`.
 fn unexpected(input: &mut Input<'_>, expected: &str) -> SyntaxError {
     let start = input.current_token_start();
     let known = opt(known_word).parse_next(input).unwrap_or_default();
@@ -184,7 +184,7 @@ fn unexpected(input: &mut Input<'_>, expected: &str) -> SyntaxError {
     SyntaxError::at(start..start + next.len(), reason)
 }
 
-/// A word that some filter has.
+/// Reads a word of the filter language.
 fn known_word<'t>(input: &mut Input<'t>) -> Parsed<&'t str> {
     let double = alt(("||", "&&", "==", "!=", "<=", ">=", "<<", ">>"));
     let single = one_of(['<', '>', '|', '^', '&', '!', '~', '-', '(', ')', '"']).take();

@@ -1,20 +1,20 @@
 //! Compiled filters: a short list of operations on a small stack.
 //!
-//! Jumps go forward only, so that a program takes no more steps than it has operations, apart from comparing the bytes of texts. It does not
-//! allocate and does not panic: an event that differs from what the type check saw, for example in the type of a field, is refused.
+//! Jumps go forward only, so a program executes each operation at most once; comparing texts also takes time per byte. It does not allocate
+//! and does not panic: it rejects an event that differs from what the type check saw, for example in the type of a field.
 
 use super::number::{Bitwise, Comparison, Number};
 use crate::glob::{Glob, Text};
 use tracepoint_core::field::Value;
 use tracepoint_core::marker::{FieldRange, FieldView, Filter};
 
-/// How many numbers a program may have on its stack.
+/// Maximum number of numbers on a program's stack.
 pub(super) const MAX_STACK: usize = 32;
 
-/// Most programs need no more than this.
+/// Stack size that suffices for most programs.
 const USUAL_STACK: usize = 4;
 
-/// Ranges of integers, each with its last one, in order and apart from each other.
+/// Disjoint ranges of integers in ascending order, with inclusive ends.
 pub(super) type Ranges = Box<[(i128, i128)]>;
 
 /// One operation. A `u16` is the index of a field, or an index into a table of the program.
@@ -24,7 +24,7 @@ pub(super) enum Op {
     Push(u16),
     /// Pushes the number in a field.
     Load(u16),
-    /// Pushes the number in a field of any type; a field that has none counts as absent.
+    /// Pushes the number in a field of any type; absent if it holds no number.
     LoadAny(u16),
     Negate,
     Complement,
@@ -33,21 +33,22 @@ pub(super) enum Op {
     Truth,
     Bitwise(Bitwise),
     Compare(Comparison),
-    /// Compares a field with a constant, which is what most filters do.
+    /// Compares a field with a constant, as most filters do.
     CompareField(Comparison, u16, u16),
-    /// Whether the number on top is in a set (`true`) or not (`false`).
+    /// Tests whether the topmost number is in a set (`true`) or not in it (`false`).
     OneOf(bool, u16),
-    /// Whether a field matches a glob (`true`) or not (`false`).
+    /// Tests whether a field matches a glob (`true`) or not (`false`).
     Matches(bool, u16, u16),
-    /// The same of a field of any type; one that has no text matches nothing.
+    /// The same test for a field of any type; a field without text matches nothing.
     MatchesAny(bool, u16, u16),
-    /// Whether two fields have the same bytes (`true`) or not (`false`).
+    /// Tests whether two fields have the same bytes (`true`) or not (`false`).
     Same(bool, u16, u16),
-    /// If the truth of the number on top is the one given, jumps to the operation at the index and keeps the number; else drops it.
+    /// If the truth value of the topmost number equals the given one, jumps to the operation at the index and keeps the number; otherwise
+    /// drops it.
     SkipIf(bool, u16),
 }
 
-/// A filter that was compiled for one event: it knows the indices and the types of the event's fields.
+/// A filter compiled for one event: it contains the indices and types of the event's fields.
 ///
 /// Cost at an event: a few ns for each comparison of numbers, and for each text the time of comparing its bytes; `docs/filters.md` has
 /// figures. Memory: less than 200 bytes for each word of the filter.
@@ -57,13 +58,14 @@ pub struct Program {
     pub(super) numbers: Box<[Number]>,
     pub(super) globs: Box<[Glob]>,
     pub(super) sets: Box<[Ranges]>,
-    /// The largest number of numbers on the stack.
+    /// The maximum depth of the stack.
     pub(super) stack: usize,
-    /// The range of an integer field in which alone it accepts an event.
+    /// The range of an integer field outside which the program rejects every event.
     pub(super) first_range: Option<FieldRange>,
 }
 
-/// The range of an integer field in which alone the operations accept an event; `None` if they do not begin with such a condition.
+/// Returns the range of an integer field outside which the operations reject every event; `None` if they do not begin with such a
+/// condition.
 pub(super) fn first_range(
     ops: &[Op],
     numbers: &[Number],
@@ -87,7 +89,7 @@ pub(super) fn first_range(
     if low > high {
         return None;
     }
-    // A range beyond the integers of the field is left to the program.
+    // A range that exceeds the integers of the field is left to the program.
     let index = index.into();
     let range = if is_signed {
         FieldRange::signed(index, low.try_into().ok()?, high.try_into().ok()?)
@@ -97,7 +99,7 @@ pub(super) fn first_range(
     Some(if comparison == Comparison::NotEqual { range.others() } else { range })
 }
 
-/// Whether a program that is at this operation, with a false comparison on the stack, rejects: it is in a chain of `&&` to the end.
+/// Returns whether a program at this operation rejects if a false comparison is on the stack: only `&&` follows up to the end.
 fn rejects(ops: &[Op], mut at: usize) -> bool {
     loop {
         at = match ops.get(at) {
@@ -110,16 +112,16 @@ fn rejects(ops: &[Op], mut at: usize) -> bool {
 }
 
 impl Program {
-    /// Whether the filter accepts the event whose fields `field` returns by their indices. It refuses an event that lacks a field it reads,
-    /// or has it with another type than was declared.
+    /// Returns whether the filter accepts the event. `field` returns the event's fields by index. The filter rejects an event that lacks a
+    /// field that it reads, or has it with another type than declared.
     pub fn accepts<'v>(&self, field: impl Fn(usize) -> Option<Value<'v>>) -> bool {
         let result =
             if self.stack <= USUAL_STACK { self.run::<USUAL_STACK>(&field) } else { self.run::<MAX_STACK>(&field) };
         result.is_some_and(Number::is_true)
     }
 
-    /// The range of an integer field in which alone the filter accepts an event, if it begins with a comparison with a number without a sign:
-    /// `status >= 500`, or that and more behind `&&`. A cheaper test in front of the filter.
+    /// Returns the range of an integer field outside which the filter rejects every event, if the filter begins with a comparison with an
+    /// unsigned number: `status >= 500`, alone or followed by `&&`. Serves as a cheaper test before the filter.
     pub const fn first_range(&self) -> Option<FieldRange> {
         self.first_range
     }

@@ -1,7 +1,7 @@
 //! The parsed form of filters: steps in the order of evaluation.
 //!
-//! Operands come before operators, and the list is flat, so that neither the type check nor a drop recurses into a tree that hostile input
-//! made deep.
+//! Operands come before operators, and the list is flat, so that neither the type check nor a drop recurses: hostile input could otherwise
+//! nest deeply enough to overflow the stack.
 
 use super::number::{Bitwise, Comparison, Number};
 use crate::glob::Glob;
@@ -22,7 +22,7 @@ pub(super) enum Node {
     Number(Number),
     Truth(bool),
     Text(Glob),
-    /// The field whose name stands at the place.
+    /// The field named at the place.
     Field,
     Negate,
     Complement,
@@ -31,7 +31,7 @@ pub(super) enum Node {
     Compare(Comparison),
     /// Between the two sides: the second is skipped if the first decides.
     Between(Logic),
-    /// Behind the second side.
+    /// After the second side.
     Behind(Logic),
 }
 
@@ -46,10 +46,10 @@ pub(super) struct Step {
 pub(super) type Input<'t> = Stateful<LocatingSlice<&'t str>, State>;
 pub(super) type Parsed<T> = Result<T, SyntaxError>;
 
-/// What was read so far. Nothing is added before the parser is committed to an alternative.
+/// The state of the parser. Nothing is added before the parser is committed to an alternative.
 #[derive(Clone, Debug, Default)]
 pub(super) struct State {
-    /// How many parentheses and signs are open.
+    /// Number of open parentheses and signs.
     pub(super) depth: usize,
     pub(super) steps: Vec<Step>,
 }

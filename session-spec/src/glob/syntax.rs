@@ -26,7 +26,7 @@ pub(super) fn parse(text: &str) -> Parsed<Vec<Symbol>> {
         let start = input.current_token_start();
         match opt(any).parse_next(&mut input)? {
             None => return Ok(symbols),
-            // Two stars match what one matches.
+            // Two stars are equivalent to one.
             Some('*') if symbols.last() == Some(&Symbol::Any) => {}
             Some('*') => symbols.push(Symbol::Any),
             Some('?') => symbols.push(Symbol::One),
@@ -37,7 +37,7 @@ pub(super) fn parse(text: &str) -> Parsed<Vec<Symbol>> {
     }
 }
 
-/// What follows the `[` at `start`.
+/// Reads the rest of a set after the `[` at `start`.
 fn set(input: &mut Input<'_>, start: usize) -> Parsed<Set> {
     let excludes = opt('!').parse_next(input)?.is_some();
     let mut ranges = Vec::new();
@@ -47,7 +47,7 @@ fn set(input: &mut Input<'_>, start: usize) -> Parsed<Set> {
     Ok(Set { excludes, ranges })
 }
 
-/// One character, or a range of them, of the set that begins at `start`.
+/// Reads a character, or a range of characters, of the set that begins at `start`.
 fn member(input: &mut Input<'_>, start: usize) -> Parsed<RangeInclusive<char>> {
     let from = input.current_token_start();
     let first = item(input, start)?;
@@ -82,7 +82,7 @@ fn item(input: &mut Input<'_>, set: usize) -> Parsed<char> {
     }
 }
 
-/// What follows the backslash at `start`.
+/// Reads the rest of an escape after the backslash at `start`.
 fn escape(input: &mut Input<'_>, start: usize) -> Parsed<u8> {
     let byte = match opt(any).parse_next(input)? {
         Some('n') => b'\n',

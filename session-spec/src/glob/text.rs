@@ -42,7 +42,7 @@ impl<'v> Text<'v> {
         }
     }
 
-    /// Whether both have the same bytes.
+    /// Returns whether both have the same bytes.
     pub(crate) fn same(self, other: Self) -> bool {
         match (self, other) {
             (Self::Bytes(one), Self::Bytes(other)) => one == other,
@@ -50,8 +50,8 @@ impl<'v> Text<'v> {
         }
     }
 
-    /// The end of the character that begins at `at`: that byte and the continuation bytes after it, four in all at most. Where the
-    /// bytes are not UTF-8, this is what counts as one character.
+    /// Returns the end of the character that begins at `at`: that byte and the continuation bytes after it, at most four in all. Where the
+    /// bytes are not UTF-8, these bytes count as one character.
     pub(super) fn character_end(self, at: usize) -> usize {
         let continues = |end: &usize| self.at(*end).is_some_and(|byte| byte & 0xc0 == 0x80);
         at + 1 + (at + 1..at + 4).take_while(continues).count()

@@ -33,21 +33,21 @@ pub struct ChannelSpec {
     /// Maximum number of rings in a process; the default depends on the policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_rings: Option<usize>,
-    /// Maximum time in ms that an event waits for space, under the policy `wait`.
+    /// Maximum time in ms that an event waits for space under the policy `wait`.
     #[serde(alias = "patience_ms", skip_serializing_if = "Option::is_none")]
     pub max_wait_ms: Option<u32>,
-    /// Contexts recorded with each event: `process`, `thread`, `thread_name`, `cpu`, `user`, `call_stack`, as
-    /// [`Context`](tracepoint_core::context::Context) has them.
+    /// Contexts recorded with each event: `process`, `thread`, `thread_name`, `cpu`, `user`, `call_stack`; see
+    /// [`Context`](tracepoint_core::context::Context).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub contexts: Vec<String>,
     /// Maximum number of callers in a `call_stack`; the default is 16.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call_stack_depth: Option<usize>,
-    /// Whether no event wakes a consumer that sleeps while a ring gets full, which takes one system call; by default events do.
+    /// True if events do not wake a sleeping consumer when a ring fills up. By default they do, which takes one system call.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub no_wake: bool,
-    /// Maximum size of the packets that a process keeps in its memory beside the rings while the sinks are slower than the events, in
-    /// bytes; the default is 32 MiB under `discard`, and 0 otherwise.
+    /// Maximum size in bytes of the packets that a process buffers in its memory, in addition to the rings, while the sinks are slower than
+    /// the events; the default is 32 MiB under `discard`, and 0 otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overflow: Option<usize>,
 }
@@ -84,7 +84,7 @@ impl ChannelSpec {
         Self { name: name.into(), ..self }
     }
 
-    /// Whether the newest events stay in its rings without a consumer.
+    /// Returns whether its rings keep the newest events without a consumer.
     pub(super) fn keeps_newest(&self) -> bool {
         self.policy == Policy::Overwrite.name()
     }
@@ -115,7 +115,7 @@ impl ChannelSpec {
         self.ring_size.unwrap_or(Channel::default().ring_size())
     }
 
-    /// Its numbers with their keys.
+    /// Returns its numbers with their keys.
     pub(super) fn numbers(&self) -> impl Iterator<Item = (&'static str, u64)> {
         [
             ("ring_size", self.ring_size.unwrap_or(0) as u64),
@@ -128,8 +128,8 @@ impl ChannelSpec {
         .into_iter()
     }
 
-    /// The settings in which an open channel differs from this description, by their keys. The process may have chosen what this leaves
-    /// open.
+    /// Returns the keys of the settings in which an open channel differs from this description. `at_first` is compared only if it is set:
+    /// otherwise the process may have chosen it.
     pub fn settings_unlike(&self, open: &Channel) -> Vec<String> {
         let at_first = self.at_first.and(open.rings_at_first());
         let table = |spec| Table::try_from(spec).unwrap_or_default();
@@ -138,7 +138,7 @@ impl ChannelSpec {
         differing(&open, &wanted)
     }
 
-    /// The channel described.
+    /// Returns the described channel.
     pub fn channel(&self) -> Channel {
         let max_wait = Duration::from_millis(self.max_wait_ms.unwrap_or(50).into());
         let ring_size = self.first_ring_size();
@@ -205,27 +205,27 @@ fn is_default_name(name: &String) -> bool {
 pub struct Limits {
     /// Maximum size of the rings of each process, in bytes.
     pub memory: u64,
-    /// Maximum size of the rings of all processes together, in bytes; none by default.
+    /// Maximum size of the rings of all processes together, in bytes; no maximum by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_cap: Option<u64>,
     /// Number of dead processes whose rings are kept.
     pub keep_dead: usize,
     /// Maximum size of the kept rings of dead processes, in bytes.
     pub keep_dead_bytes: u64,
-    /// Number of different events that each channel has counters for in its rings; by default the number of events of the process.
+    /// Number of different events for which each channel has counters in its rings; by default the number of events of the process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_events: Option<usize>,
 }
 
 impl Limits {
-    /// The keys of the limits that differ from those that a recording has `begun` with, which it keeps.
+    /// Returns the keys of the limits that differ from those that a running recording `begun` with.
     pub fn unlike(&self, begun: &Self) -> Vec<String> {
         let table = |limits| Table::try_from(limits).unwrap_or_default();
         differing(&table(begun), &table(self))
     }
 }
 
-/// The keys whose values differ.
+/// Returns the keys whose values differ.
 fn differing(open: &Table, wanted: &Table) -> Vec<String> {
     let keys: BTreeSet<_> = open.keys().chain(wanted.keys()).collect();
     keys.into_iter().filter(|key| open.get(*key) != wanted.get(*key)).cloned().collect()

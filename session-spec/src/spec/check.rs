@@ -56,9 +56,9 @@ impl SessionSpec {
         check_all(sinks.iter().flat_map(SinkSpec::numbers))
     }
 
-    /// Checks that the streams of the session could send its packets at this cap of the run directory, in bytes per second.
+    /// Checks that the streams of the session can send its packets at this cap of the run directory, in bytes per second.
     pub fn check_bandwidth(&self, name: &str, rate: u64) -> Result<(), SpecError> {
-        // The sinks of a recorder are not in the description, but the age at which it needs packets closed for a stream.
+        // The sinks of a recorder are not in the description. The description has the age at which packets are closed for a stream.
         let is_streamed_by_recorder = self.drain == DrainedBy::Recorder && self.flush_ms.is_some();
         let is_streamed = is_streamed_by_recorder || self.sinks.iter().any(|sink| sink.stream.is_some());
         let largest = self.all_channels().map(ChannelSpec::packet_size).max().unwrap_or_default() as u64;
@@ -109,7 +109,7 @@ impl SessionSpec {
     }
 }
 
-/// Checks that all streams have the same cap, which is that of the session.
+/// Checks that all streams have the same cap; it applies to the session.
 fn check_one_cap(sinks: &[SinkSpec]) -> Result<(), SpecError> {
     let mut caps = sinks.iter().filter_map(|sink| Some(sink.stream.as_ref()?.max_bandwidth));
     match caps.next() {

@@ -1,4 +1,4 @@
-//! Tells which process drains the rings of a session.
+//! The process that drains the rings of a session.
 
 use super::{SessionSpec, SpecError};
 use serde::{Deserialize, Serialize};

@@ -30,7 +30,7 @@ pub enum SpecError {
     /// A rule is invalid.
     #[error(transparent)]
     Rule(RuleError),
-    /// It has no sink, and a channel whose policy does not keep the newest events.
+    /// It has no sink, and the policy of one of its channels does not keep the newest events.
     #[error(
         "channel `{channel}`: without a sink the newest events must stay in the rings, and the policy `{policy}` does not keep them; \
          give the session a sink (`-o DIR`; in code `.sink(CtfSink::create(dir)?)`), or the channel the policy `overwrite`"

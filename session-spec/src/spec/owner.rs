@@ -10,7 +10,7 @@ pub struct Owner {
     /// The process.
     pub process: ProcessKey,
     pub(crate) namespace: u64,
-    /// Whether the process holds the pipe of the session.
+    /// True if the process holds the pipe of the session.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pipe: bool,
 }
@@ -21,12 +21,12 @@ impl Owner {
         Self { process: ProcessKey::of_this_process(), namespace: process::pid_namespace(), pipe }
     }
 
-    /// Whether it is this process.
+    /// Returns whether it is this process.
     pub fn is_this_process(&self) -> bool {
         self.is_comparable() && self.process == ProcessKey::of_this_process()
     }
 
-    /// Whether its pid is valid in this process's pid namespace.
+    /// Returns whether its pid is valid in this process's pid namespace.
     pub fn is_comparable(&self) -> bool {
         self.namespace != 0 && self.namespace == process::pid_namespace()
     }

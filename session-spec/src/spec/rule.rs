@@ -21,7 +21,7 @@ use tracepoint_reader::process::ProcessKey;
 
 /// Selects events to record or exclude in some processes, with optional conditions.
 ///
-/// The texts are parsed when the session starts, or when the rule is added; an invalid rule is an error then.
+/// The texts are parsed when the session starts or the rule is added; an invalid rule is then an error.
 ///
 /// ```
 /// use tracepoint_session_spec::{Limit, Rule};
@@ -55,22 +55,23 @@ pub struct Rule {
     /// channel; by default from all channels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel: Option<String>,
-    /// What is made of the events other than recording each of them: a [`RuleStatistic`], such as `count by route` or `sample(1/100)`.
+    /// A statistic of the events that replaces recording each of them: a [`RuleStatistic`], such as `count by route` or `sample(1/100)`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub statistic: Option<String>,
-    /// Whether a rule with a statistic records its events as well. One without, and one with a sample, records in any case.
+    /// True if a rule that computes a statistic also records its events. A rule without a statistic, or with a sample, always records.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub record: bool,
 }
 
 impl Rule {
-    /// A rule that records the events whose `provider:name` matches `event`, in all processes. `*` matches any characters, `?` matches one,
-    /// `[a-m]` matches one of a set; a pattern that starts with `!` excludes the events that it matches, whatever the other rules say.
+    /// Creates a rule that records the events whose `provider:name` matches `event`, in all processes. `*` matches any characters, `?`
+    /// matches one, `[a-m]` matches one of a set; a pattern that starts with `!` excludes the matching events, regardless of the other
+    /// rules.
     pub fn new(event: impl Into<String>) -> Self {
         Self { event: event.into(), ..Self::default() }
     }
 
-    /// Restricts the rule to events of certain levels: `<=info` for those at least as important as info, `==err`, `>=debug`.
+    /// Restricts the rule to events of certain levels: `<=info` (at least as important as info), `==err`, `>=debug`.
     #[must_use]
     pub fn level(mut self, level: impl Into<String>) -> Self {
         self.level = Some(level.into());
@@ -80,15 +81,15 @@ impl Rule {
     /// Restricts the rule to events whose fields satisfy `filter`, such as `size > 4096 && comm == "postgres*"`; `docs/filters.md` describes
     /// the language.
     ///
-    /// An event that several rules match is recorded if one of them accepts it. A rule does not apply to an event that lacks a field of
-    /// the filter, or whose field has a type that cannot be compared; a notice reports that if no other rule records the event.
+    /// An event that matches several rules is recorded if one of them accepts it. A rule does not apply to an event that lacks a field of
+    /// the filter, or whose field has a type that cannot be compared; a notice reports this if no other rule records the event.
     #[must_use]
     pub fn filter(mut self, filter: impl Into<String>) -> Self {
         self.filter = Some(filter.into());
         self
     }
 
-    /// Limits the rate of the events that the filter accepts, in sum over all events of the rule: a [`Limit`](crate::Limit), or its text
+    /// Limits the rate of the events that the filter accepts, summed over all events of the rule: a [`Limit`](crate::Limit), or its text
     /// (`1000/s`, `5/15min`, `1000/s burst 20`). Further events are counted as suppressed.
     #[must_use]
     #[expect(clippy::needless_pass_by_value, reason = "a text or a `Limit` reads best by value")]
@@ -99,16 +100,16 @@ impl Rule {
 
     /// Sends the events into this channel of the session; an excluding rule excludes them from it.
     ///
-    /// An event that rules for several channels match is recorded and counted in each, subject to their filters and limits. It costs as much
-    /// as in as many sessions.
+    /// An event that matches rules for several channels is recorded and counted in each channel, subject to their filters and limits. This
+    /// costs as much as the same number of sessions.
     #[must_use]
     pub fn channel(mut self, channel: impl Into<String>) -> Self {
         self.channel = Some(channel.into());
         self
     }
 
-    /// Has this computed of the events in place of recording them: a [`RuleStatistic`], or its text. The filter selects the events that are
-    /// counted; that of a latency must fit both of its events. `docs/probes.md` has what each statistic computes, and what it costs.
+    /// Computes a statistic of the events instead of recording them: a [`RuleStatistic`], or its text. The filter selects the events that
+    /// are counted; the filter of a latency must fit both of its events. `docs/probes.md` describes the statistics and their costs.
     ///
     /// Several rules for the same events compute several statistics.
     #[must_use]
@@ -118,7 +119,7 @@ impl Rule {
         self
     }
 
-    /// Records the events beside the statistic.
+    /// Records the events in addition to the statistic.
     #[must_use]
     pub const fn record(mut self) -> Self {
         self.record = true;
@@ -139,12 +140,12 @@ impl Rule {
         self
     }
 
-    /// Whether it excludes events.
+    /// Returns whether it excludes events.
     pub fn excludes(&self) -> bool {
         self.event.starts_with('!')
     }
 
-    /// Whether its events are recorded: all of those that its conditions select, or a sample of them. A malformed rule counts as one that records.
+    /// Returns whether the rule records its events: all that its conditions select, or a sample. True for a malformed rule.
     pub fn records(&self) -> bool {
         let computes = |text: &String| matches!(text.parse(), Ok(RuleStatistic::Compute(_)));
         !self.excludes() && (self.record || !self.statistic.as_ref().is_some_and(computes))
@@ -160,12 +161,12 @@ impl Rule {
         }
     }
 
-    /// Whether its pattern matches this name of an event.
+    /// Returns whether its pattern matches the name of an event.
     pub fn matches(&self, name: &str) -> bool {
         NameRule::parse(&self.event).is_ok_and(|rule| rule.matches(name))
     }
 
-    /// Whether it may apply to this process, regardless of the process's events.
+    /// Returns whether it may apply to this process, regardless of the process's events.
     pub(super) fn concerns(&self, process: ProcessKey, exe: &str) -> bool {
         // A malformed pattern matches nothing.
         let is_program = |pattern: &String| Glob::parse(pattern).is_ok_and(|glob| is_program(&glob, exe));
@@ -179,7 +180,7 @@ impl Rule {
     }
 }
 
-/// Whether a pattern matches a program: its path, or the last component of the path.
+/// Returns whether a pattern matches a program: its path, or the last component of the path.
 fn is_program(glob: &Glob, exe: &str) -> bool {
     let last = exe.rsplit('/').next().unwrap_or(exe);
     glob.matches_str(exe) || glob.matches_str(last)
@@ -210,7 +211,7 @@ impl From<&Self> for Rule {
 }
 
 impl fmt::Display for Rule {
-    /// Writes it as on the command line of `tracectl`.
+    /// Formats the rule as on the command line of `tracectl`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}`", self.event)?;
         if let Some(level) = &self.level {

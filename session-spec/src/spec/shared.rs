@@ -1,10 +1,11 @@
-//! Descriptions in a run directory that a group shares: for which session one was written, and what it has processes open.
+//! Descriptions in a run directory that a group shares: the session that a description was written for, and the files and programs that it
+//! makes processes open.
 
 use super::{SESSION, SessionSpec, SpecError};
 use toml::{Table, Value};
 
 impl SessionSpec {
-    /// The text of the file of the session called `name`.
+    /// Returns the text of the file of the session called `name`.
     ///
     /// # Errors
     ///
@@ -16,19 +17,19 @@ impl SessionSpec {
         toml::to_string(&table).map_err(SpecError::malformed)
     }
 
-    /// For which session the file was written; of `triggers.toml`, for which session and process.
+    /// Returns the session that the file was written for; for `triggers.toml`, the session and process.
     pub fn written_for(bytes: &[u8]) -> Option<String> {
         let table: Table = str::from_utf8(bytes).ok()?.parse().ok()?;
         table.get(SESSION).and_then(Value::as_str).map(str::to_owned)
     }
 
-    /// Whether it still has something opened that `before`, of which it was made, has named.
+    /// Returns whether this description still opens something that `before`, the description it was derived from, names.
     pub fn opens_what_is_named_in(&self, before: &Self) -> bool {
         let is_named = |sink| before.sinks.iter().any(|known| known.is_at_same_place(sink));
         self.sinks.iter().any(is_named) || self.triggers.iter().any(|trigger| trigger.opens_as(&before.triggers))
     }
 
-    /// Removes what it has opened, for a session that ends.
+    /// Removes the sinks and triggers, for a session that ends.
     pub fn open_nothing(&mut self) {
         self.sinks.clear();
         self.triggers.clear();
@@ -63,7 +64,7 @@ mod tests {
             after.add_trigger(&TriggerSpec::new(When::CoreDump, action).then(Do::Notify))?;
             assert_eq!(after.opens_what_is_named_in(&before), opens);
         }
-        // A program of a newer version may open it.
+        // A program of a newer version may open the action's target.
         let newer = "id = 't1'\nwhen = 'later'\nactions = [{ write = '/d' }]";
         before.triggers = vec![TriggerEntry::read(&newer.parse()?)];
         assert!(before.opens_what_is_named_in(&before));

@@ -30,7 +30,7 @@ const SLOTS: u32 = 256;
 pub struct SinkSpec {
     /// The format: `ctf`, `dt`, `text`, `udp` or `stream`; or `object` for a sink that the program passed to the session.
     pub kind: String,
-    /// The name that an `object` gives itself.
+    /// The name of an `object`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// An absolute path. For `ctf` a directory in which each process makes a directory. For `dt` and `text` a file, used by one process, with
@@ -57,11 +57,11 @@ pub struct SinkSpec {
     /// The events to drop beyond that limit: `oldest` (the default) or `newest`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drop: Option<String>,
-    /// Addresses of other machines that a UDP server sends single events to without a proof of address.
+    /// Addresses of other machines to which a UDP server sends single events without proof of address.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<IpAddr>,
-    /// Maximum number of bytes that a UDP server sends per second; the default is 4 MiB for single events, 1 MiB of them to other machines, and
-    /// no limit for batches.
+    /// Maximum number of bytes that a UDP server sends per second; the default is 4 MiB for single events (1 MiB of them to other
+    /// machines), and no limit for batches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<u64>,
     /// Maximum number of single events that a UDP server sends per second; the default is 4,000.
@@ -76,11 +76,11 @@ pub struct SinkSpec {
     /// Number of chunks that each process keeps: the newest, within `max_size`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep: Option<u32>,
-    /// What happens to earlier traces in the `path` of CTF traces when the session is created: `replace` removes them, and `dated` has the path
-    /// become a new directory in it that is named by the time, such as `20261123T162431Z`. By default each process takes a free name.
+    /// The treatment of earlier traces in the `path` of CTF traces when the session is created: `replace` removes them, and `dated` writes
+    /// to a new directory in it that is named by the time, such as `20261123T162431Z`. By default each process uses a free name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub existing: Option<String>,
-    /// How packets are streamed over a network.
+    /// The settings of a stream over a network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream: Option<StreamSpec>,
 }
@@ -147,7 +147,7 @@ impl SinkSpec {
         Self { name: Some(sink.name()), ..Self::of(OBJECT, path) }
     }
 
-    /// Whether it describes a sink object, which cannot be made from the description.
+    /// Returns whether it describes a sink object, which cannot be made from the description.
     pub(crate) fn is_object(&self) -> bool {
         self.kind == OBJECT
     }
@@ -180,26 +180,26 @@ impl SinkSpec {
         self
     }
 
-    /// Has the CTF traces replace those that are in the directory when the session starts.
+    /// Replaces the CTF traces that are in the directory when the session starts.
     #[must_use]
     pub fn replace(mut self) -> Self {
         self.existing = Some("replace".to_owned());
         self
     }
 
-    /// Has the CTF traces go into a new directory in its path, named by the time when the session starts.
+    /// Writes the CTF traces to a new directory in the path, named by the time when the session starts.
     #[must_use]
     pub fn dated(mut self) -> Self {
         self.existing = Some("dated".to_owned());
         self
     }
 
-    /// Removes earlier traces, or names the directory by the time, as [`SinkSpec::existing`] asks, which is then fulfilled. Starting a session in
-    /// code and `Controller::create` do so.
+    /// Removes earlier traces, or names the directory by the time, as [`SinkSpec::existing`] requests, and then clears that request. Called
+    /// when a session starts in code, and by `Controller::create`.
     ///
     /// # Errors
     ///
-    /// If the directory has anything but traces, or cannot be changed.
+    /// If the directory contains anything other than traces, or cannot be changed.
     pub fn prepare(&mut self) -> Result<(), CtfError> {
         match self.existing.take().as_deref() {
             Some("replace") => remove_traces(&self.path),
@@ -215,14 +215,14 @@ impl SinkSpec {
         1 << 30
     }
 
-    /// Whether it has the same kind and destination as `other`.
+    /// Returns whether it has the same kind and destination as `other`.
     pub(super) fn is_at_same_place(&self, other: &Self) -> bool {
         let place = |sink: &Self| (sink.kind.clone(), sink.name.clone(), sink.path.clone());
         let peer = |sink: &Self| sink.stream.as_ref().map(|stream| stream.to.clone());
         place(self) == place(other) && self.socket_address() == other.socket_address() && peer(self) == peer(other)
     }
 
-    /// The address of a UDP server; its port is 0 also if it has the default.
+    /// Returns the address of a UDP server; its port is 0 also if the default port is used.
     pub fn socket_address(&self) -> SocketAddr {
         SocketAddr::new(self.address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)), self.port.unwrap_or(0))
     }
@@ -306,7 +306,7 @@ impl SinkSpec {
         )))
     }
 
-    /// The keys that are set and not valid for all kinds, with the kinds that they are valid for.
+    /// Returns the keys that are set and valid for some kinds only, with these kinds.
     fn keys(&self) -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
         let keys: [(bool, &str, &[&str]); 15] = [
             (self.name.is_some(), "name", &[OBJECT]),
@@ -328,7 +328,7 @@ impl SinkSpec {
         keys.into_iter().filter_map(|(is_there, key, kinds)| is_there.then_some((key, kinds)))
     }
 
-    /// Its numbers that may exceed 63 bits.
+    /// Returns its numbers that may exceed 63 bits.
     pub(super) fn numbers(&self) -> [(&'static str, u64); 6] {
         [
             ("max_size", self.max_size),

@@ -9,7 +9,7 @@ use tracepoint_sinks::Sink;
 pub enum SinkSource {
     /// An object, with its description.
     Object(Box<dyn Sink>, SinkSpec),
-    /// The description of a sink that is to be made.
+    /// The description of a sink to create.
     Described(SinkSpec),
 }
 
@@ -33,7 +33,7 @@ impl fmt::Debug for SinkSource {
 }
 
 impl SinkSource {
-    /// Its description.
+    /// Returns its description.
     pub fn spec(&self) -> SinkSpec {
         match self {
             Self::Object(_, spec) | Self::Described(spec) => spec.clone(),

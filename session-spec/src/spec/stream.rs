@@ -7,13 +7,13 @@ use std::time::Duration;
 use tracepoint_sinks::{DEFAULT_SYNC_INTERVAL, Destination, flush_age};
 use tracepoint_wire::Broker;
 
-/// The shortest and the longest pause between two synchronisation points, in ms.
+/// The minimum and the maximum interval between two synchronisation points, in ms.
 const SYNC_INTERVALS: std::ops::RangeInclusive<u64> = 10..=60_000;
 
-/// The sizes that the largest datagram may have, in bytes.
+/// The valid range of the maximum datagram size, in bytes.
 const MTUS: std::ops::RangeInclusive<u32> = 576..=65_507;
 
-/// How a sink streams packets over a network.
+/// The settings of a stream over a network.
 ///
 /// ```
 /// use tracepoint_session_spec::{SinkSpec, StreamSpec};
@@ -28,31 +28,31 @@ const MTUS: std::ops::RangeInclusive<u32> = 576..=65_507;
 pub struct StreamSpec {
     /// The peer: `HOST`, `HOST:PORT` or `HOST:PORT:DATA_PORT`; or a NATS broker, `nats://HOST[:PORT]`, with the cargo feature `nats`.
     pub to: String,
-    /// Whether only the protocol of `lttng-relayd` is spoken; otherwise the peer is asked which one it speaks.
+    /// True if only the protocol of `lttng-relayd` is spoken; otherwise the protocol is negotiated with the peer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub relay: bool,
-    /// Whether packets go in datagrams, to a collector, in place of a data connection.
+    /// True if packets are sent to a collector in datagrams instead of a data connection.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub udp: bool,
     /// Largest datagram in bytes, from 576 to 65507; the default is 1400.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u32>,
-    /// Pause between two synchronisation points in ms, from 10 to 60000; the default is 1000.
+    /// Interval between two synchronisation points in ms, from 10 to 60000; the default is 1000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sync_interval_ms: Option<u64>,
-    /// Limit of the bytes of packets that wait to be sent, in each process; the default is 16 MiB.
+    /// Maximum number of bytes of packets that wait to be sent, in each process; the default is 16 MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resend_buffer: Option<u64>,
-    /// Cap on the bytes per second that all processes of the session send together; by default there is no limit but that of the run directory.
+    /// Cap on the bytes per second that all processes of the session send together; by default only the cap of the run directory applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_bandwidth: Option<u64>,
-    /// File with the key that the sender and the collector share; without one, the collector must not ask for it.
+    /// File with the key that the sender and the collector share; without a key, the collector must not require one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_file: Option<PathBuf>,
-    /// Time in ms for which the peer is tried before recording starts; the default is one attempt.
+    /// Time in ms during which connecting to the peer is retried before recording starts; the default is one attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_ms: Option<u64>,
-    /// Whether recording starts at once, and the peer is connected when that is possible.
+    /// True if recording starts at once, and the peer is connected when that becomes possible.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub wait: bool,
 }
@@ -83,18 +83,18 @@ impl StreamSpec {
     ///
     /// # Errors
     ///
-    /// What is wrong with its address.
+    /// If its address is invalid; the error describes the problem.
     pub fn destination(&self) -> Result<Destination, String> {
         self.to.parse().map_err(|error| format!("`{}` is no address of a relay or collector: {error}", self.to))
     }
 
-    /// Whether the peer is a NATS broker.
+    /// Returns whether the peer is a NATS broker.
     pub fn is_broker(&self) -> bool {
         Broker::is_url(&self.to)
     }
 
-    /// The age at which open packets are closed, so that viewers see events soon after a synchronisation point: `flush_ms` of a session whose
-    /// packets another process streams.
+    /// Returns the age at which open packets are closed, so that viewers see events soon after a synchronisation point: `flush_ms` of a
+    /// session whose packets are streamed by another process.
     pub fn flush_age(&self) -> Duration {
         flush_age(self.sync_interval_ms.map_or(DEFAULT_SYNC_INTERVAL, Duration::from_millis))
     }
@@ -111,7 +111,7 @@ impl StreamSpec {
         }
     }
 
-    /// Checks the URL of the broker, and that nothing is asked for that only a collector or relay has.
+    /// Checks the URL of the broker, and that no setting is used that only a collector or relay supports.
     fn check_broker(&self) -> Result<(), SpecError> {
         self.to.parse::<Broker>().map_err(|error| SpecError::invalid(format!("the broker: {error}")))?;
         if self.relay || self.udp || self.mtu.is_some() || self.key_file.is_some() {

@@ -1,4 +1,4 @@
-//! A trigger of a session: when something happens, do something to the session. One `[[trigger]]` of `session.toml`.
+//! A trigger of a session: a condition, and actions on the session. One `[[trigger]]` of `session.toml`.
 
 mod action;
 mod entry;
@@ -18,7 +18,7 @@ use crate::limit::Limit;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Maximum number of actions within the period of a limit: each has its time in the state.
+/// Maximum number of actions within the period of a limit: the state stores the time of each.
 const MAX_LIMIT: u64 = 1000;
 /// Maximum number of actions.
 const MAX_ACTIONS: usize = 16;
@@ -47,33 +47,33 @@ pub struct TriggerSpec {
     pub id: String,
     /// The condition.
     pub when: When,
-    /// The actions, done in this order. One that fails does not keep the following ones from being done.
+    /// The actions, done in this order. If an action fails, the following ones are still done.
     pub actions: Vec<Do>,
-    /// Act on each Nth occurrence of the condition only.
+    /// Act only on each Nth occurrence of the condition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<u64>,
     /// Act once: on the Nth occurrence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub once_after: Option<u64>,
-    /// Act at most so often, for example `5/h`: a [`Limit`] without a burst.
+    /// Maximum rate of the actions, for example `5/h`: a [`Limit`] without a burst.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
-    /// Its snapshots have the events of this long before the occurrence only; by default all that the rings hold. In files: `10s`.
+    /// Time before the occurrence from which its snapshots include events; by default everything in the rings. In files: `10s`.
     #[serde(default, with = "duration", skip_serializing_if = "Option::is_none")]
     pub before: Option<Duration>,
-    /// Its snapshots are taken this long after the occurrence, at most an hour; by default at once. In files: `5s`.
+    /// Delay between the occurrence and its snapshots, at most an hour; none by default. In files: `5s`.
     #[serde(default, with = "duration", skip_serializing_if = "Option::is_none")]
     pub after: Option<Duration>,
-    /// How many of its snapshots are kept, the newest: 10 by default.
+    /// Number of its snapshots that are kept, the newest; the default is 10.
     #[serde(default = "TriggerSpec::default_keep")]
     pub keep: u32,
-    /// How many bytes its kept snapshots may take in sum: 1 GiB by default.
+    /// Maximum total size of its kept snapshots in bytes; the default is 1 GiB.
     #[serde(default = "TriggerSpec::default_size")]
     pub max_size: u64,
 }
 
 impl TriggerSpec {
-    /// Does `action` whenever `when` occurs.
+    /// Creates a trigger that does `action` whenever `when` occurs.
     pub fn new(when: When, action: Do) -> Self {
         Self {
             id: String::new(),
@@ -89,7 +89,7 @@ impl TriggerSpec {
         }
     }
 
-    /// Names it.
+    /// Sets its name.
     #[must_use]
     pub fn named(mut self, id: impl Into<String>) -> Self {
         self.id = id.into();
@@ -103,7 +103,7 @@ impl TriggerSpec {
         self
     }
 
-    /// Acts on each Nth occurrence only.
+    /// Acts only on each Nth occurrence.
     #[must_use]
     pub const fn every(mut self, nth: u64) -> Self {
         self.every = Some(nth);
@@ -117,7 +117,7 @@ impl TriggerSpec {
         self
     }
 
-    /// Acts at most so often: a [`Limit`], or its text, such as `5/h`.
+    /// Limits how often it acts: a [`Limit`], or its text, such as `5/h`.
     #[must_use]
     #[expect(clippy::needless_pass_by_value, reason = "a text or a `Limit` reads best by value")]
     pub fn limit(mut self, limit: impl ToString) -> Self {
@@ -125,7 +125,7 @@ impl TriggerSpec {
         self
     }
 
-    /// Leaves events out of its snapshots that are older than this at the occurrence.
+    /// Excludes events from its snapshots that are older than this at the occurrence.
     #[must_use]
     pub const fn before(mut self, time: Duration) -> Self {
         self.before = Some(time);
@@ -146,7 +146,7 @@ impl TriggerSpec {
         self
     }
 
-    /// Keeps snapshots of this many bytes in sum.
+    /// Keeps snapshots of at most this many bytes in total.
     #[must_use]
     pub const fn max_size(mut self, bytes: u64) -> Self {
         self.max_size = bytes;
@@ -161,7 +161,7 @@ impl TriggerSpec {
         1 << 30
     }
 
-    /// How many times it may act, and in which period; `None` for no limit.
+    /// Returns how many times it may act in which period; `None` for no limit.
     pub fn at_most(&self) -> Option<(usize, Duration)> {
         let limit: Limit = self.limit.as_ref()?.parse().ok()?;
         Some((usize::try_from(limit.events()).ok()?, limit.period()))
@@ -209,7 +209,7 @@ impl TriggerSpec {
     }
 }
 
-/// Times in files: as humans write them.
+/// Durations in files, written as `10s` or `5min`.
 mod duration {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The fields of a decoded event, as filters take them.
+//! The fields of a decoded event in the form that filters use.
 //!
 //! They are numbered as in [`EventView`](tracepoint_reader::EventView).
 
@@ -39,7 +39,7 @@ fn kind_of(ty: &Type) -> (FieldKind<'_>, String) {
         Type::Array(_) => (FieldKind::Other, "an array".to_owned()),
         Type::Struct(_) => (FieldKind::Other, "a structure".to_owned()),
         Type::Variant(variant) => match &variant.options[..] {
-            // As the tracer writes an `Option`, and a value of any type.
+            // The form in which the tracer writes an `Option`, and a value of any type.
             [none, some] if none.name() == "none" && some.name() == "some" => kind_of(&some.ty),
             [none, options @ ..] if none.name() == "none" && options.iter().all(is_of_tracer) => {
                 (FieldKind::Any, "any".to_owned())

@@ -97,7 +97,7 @@ impl Site {
         byte(self.opcode())
     }
 
-    /// Whether the bytes that never change are intact: the prefix, and the distance to the cold path.
+    /// Returns whether the bytes that never change are intact: the prefix, and the distance to the cold path.
     pub(crate) fn is_whole(self) -> bool {
         let rest: Vec<u8> = (2..LENGTH).map(|offset| byte(self.address + offset)).collect();
         byte(self.address) == PREFIX

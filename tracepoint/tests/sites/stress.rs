@@ -100,7 +100,7 @@ fn wait_for_readers(readers: &[Reader], counter: impl Fn(&Reader) -> &AtomicU64)
     }
 }
 
-/// Whether the kernel can make other processors discard decoded instructions. If not, they may execute old instructions right after a
+/// Returns whether the kernel can make other processors discard decoded instructions. If not, they may execute old instructions right after a
 /// switch, and only the switching thread's own hits are counted.
 fn kernel_synchronizes_cores() -> bool {
     const QUERY: libc::c_int = 0;

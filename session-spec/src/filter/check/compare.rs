@@ -10,7 +10,7 @@ use std::ops::Range;
 use tracepoint_core::private::nearest_names;
 
 impl Check<'_> {
-    /// Compiles a comparison of the two operands on top: two numbers, two texts, or an enumeration and a text.
+    /// Compiles a comparison of the two topmost operands: two numbers, two texts, or an enumeration and a text.
     pub(super) fn compare(&mut self, comparison: Comparison, operator: Range<usize>) -> Result<(), FilterError> {
         let (right, left) = (self.pop(operator.clone())?, self.pop(operator.clone())?);
         let place = left.place.start..right.place.end;
@@ -27,7 +27,7 @@ impl Check<'_> {
             (Kind::Any(field), Kind::Literal(glob)) | (Kind::Literal(glob), Kind::Any(field)) => {
                 let index = self.index(self.globs.len(), &place)?;
                 self.globs.push(glob.clone());
-                // In place of the number, which was loaded last: the literal has no operation.
+                // Replaces the load of the number: the literal has no operation.
                 self.ops.pop();
                 self.op(Op::MatchesAny(wanted, field, index), 1, &place)?;
             }
@@ -66,7 +66,7 @@ impl Check<'_> {
         self.op(fused, 2, place)
     }
 
-    /// Compiles a comparison of an enumeration with a text: whether its value is one of those whose labels match.
+    /// Compiles a comparison of an enumeration with a text, which tests whether the value is one of those whose labels match.
     fn labels(
         &mut self,
         wanted: bool,
@@ -84,7 +84,7 @@ impl Check<'_> {
             return Err(self.error(literal.clone(), reason).suggesting(&nearest));
         }
         set.sort_unstable();
-        // Ranges that overlap become one.
+        // Merges overlapping ranges.
         set.dedup_by(|next, known| {
             let overlap = next.0 <= known.1;
             known.1 = if overlap { known.1.max(next.1) } else { known.1 };

@@ -22,11 +22,11 @@ pub struct Compiled {
     pub filter: Option<Expression>,
     /// The maximum rate.
     pub limit: Option<Limit>,
-    /// What is computed.
+    /// The statistic to compute.
     pub statistic: Option<StatisticSpec>,
-    /// One in so many events is recorded.
+    /// The N of a sample: one in N events is recorded.
     pub sample: Option<NonZeroU64>,
-    /// Whether the events are recorded; otherwise only computed on.
+    /// True if the events are recorded; otherwise the rule only computes a statistic.
     pub records: bool,
 }
 
@@ -77,13 +77,13 @@ impl Compiled {
         })
     }
 
-    /// Whether it matches an event with this name and level.
+    /// Returns whether it matches an event with this name and level.
     pub fn matches(&self, name: &str, level: Level) -> bool {
         self.level.is_none_or(|wanted| wanted.matches(level)) && self.name.matches(name)
     }
 
-    /// Indices of the session's channels that it applies to: its own channel; without one, the default channel if it includes events, and
-    /// all channels if it excludes them.
+    /// Returns the indices of the session's channels that the rule applies to: the channel that it names; without a name, the default
+    /// channel if the rule includes events, and all channels if it excludes them.
     pub(crate) fn channels(&self, names: &[&str]) -> Range<usize> {
         match &self.channel {
             Some(channel) => {
@@ -95,14 +95,14 @@ impl Compiled {
         }
     }
 
-    /// Whether the rule applies to this process.
+    /// Returns whether the rule applies to this process.
     pub fn is_for(&self, process: ProcessKey, exe: &str) -> bool {
         self.process.is_none_or(|wanted| wanted == process)
             && self.exe.as_ref().is_none_or(|glob| is_program(glob, exe))
     }
 }
 
-/// Why the parts of a rule cannot be together.
+/// Returns the reason why the parts of a rule cannot be combined.
 fn conflict(rule: &Rule, excludes: bool, records: bool) -> Option<&'static str> {
     match rule {
         Rule { statistic: None, record: true, .. } if !excludes => {

@@ -4,12 +4,12 @@ use super::{Compiled, Rule, RuleError, RuleProblem};
 use serde::Serialize;
 use toml::{Table, Value};
 
-/// A rule, and the table that it was read from: an agent that does not understand a rule must not lose it.
+/// A rule, and the table that it was parsed from: an agent must preserve a rule that it does not understand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleEntry {
     /// The table as text: tables that contain a NaN are not equal to themselves.
     pub table: String,
-    /// The rule, or why it is not understood.
+    /// The rule, or the reason why it is not understood.
     pub rule: Result<Rule, RuleError>,
 }
 
@@ -26,18 +26,18 @@ impl RuleEntry {
         self
     }
 
-    /// Whether it computes the same, or records as well, beside being [for the same](Self::is_for_same).
+    /// Returns whether it is [for the same](Self::is_for_same) as `rule` and has the same statistic, so that `rule` replaces it.
     pub(in crate::spec) fn is_replaced_by(&self, rule: &Rule) -> bool {
         self.is_for_same(rule) && self.rule.as_ref().is_ok_and(|own| own.statistic == rule.statistic)
     }
 
-    /// Whether it is for the same events, programs, process and channel as `rule`.
+    /// Returns whether it is for the same events, programs, process and channel as `rule`.
     pub(in crate::spec) fn is_for_same(&self, rule: &Rule) -> bool {
         let target = |rule: &Rule| (rule.event.clone(), rule.exe.clone(), rule.process, rule.channel.clone());
         self.rule.as_ref().is_ok_and(|own| target(own) == target(rule))
     }
 
-    /// Whether it has all conditions that `rule` has.
+    /// Returns whether it has all conditions that `rule` has.
     pub(in crate::spec) fn has_conditions_of(&self, rule: &Rule) -> bool {
         let has = |own: &Option<String>, wanted: &Option<String>| wanted.is_none() || own == wanted;
         let has_all = |own: &Rule| {

@@ -34,7 +34,7 @@ pub enum RuleProblem {
     Level {
         /// The condition.
         level: String,
-        /// What was expected.
+        /// The expected form.
         reason: String,
     },
     /// Its filter cannot be parsed, or fits none of the events that the rule matches.
@@ -43,7 +43,7 @@ pub enum RuleProblem {
     /// Its limit is invalid.
     #[error(transparent)]
     Limit(LimitError),
-    /// Its statistic cannot be parsed, cannot be with its other parts, or fits none of the events that the rule matches.
+    /// Its statistic cannot be parsed, conflicts with its other parts, or fits none of the events that the rule matches.
     #[error("the statistic cannot be used: {0}")]
     Statistic(String),
     /// It has a limit, and the process has no clock.

@@ -31,7 +31,7 @@ impl LevelRule {
         })
     }
 
-    /// Whether it selects events of `level`.
+    /// Returns whether it selects events of `level`.
     pub(crate) fn matches(self, level: Level) -> bool {
         match self {
             Self::AtMost(limit) => level <= limit,

@@ -1,4 +1,4 @@
-//! Rules on names: globs such as `sched:*`, `net:recv_?` and `io:[a-m]*`. A rule that begins with `!` excludes what it matches.
+//! Rules on names: globs such as `sched:*`, `net:recv_?` and `io:[a-m]*`. A rule that begins with `!` excludes the matching events.
 
 use crate::glob::Glob;
 
@@ -35,17 +35,17 @@ impl NameRule {
         Ok(Self { text: text.to_owned(), glob, excludes })
     }
 
-    /// The text of the rule, as it was given.
+    /// Returns the text of the rule as given.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether the rule excludes events.
+    /// Returns whether the rule excludes events.
     pub const fn excludes(&self) -> bool {
         self.excludes
     }
 
-    /// Whether the rule's glob matches `name`, a `provider:name`.
+    /// Returns whether the rule's glob matches `name`, a `provider:name`.
     pub fn matches(&self, name: &str) -> bool {
         self.glob.matches_str(name)
     }

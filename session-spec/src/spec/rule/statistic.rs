@@ -1,11 +1,11 @@
-//! What a rule computes of its events, as its key `statistic` and `--statistic` name it.
+//! The statistics of rules, as written in the key `statistic` and in `--statistic`.
 
 use std::fmt;
 use std::num::NonZeroU64;
 use std::str::FromStr;
 use tracepoint_probes::StatisticSpec;
 
-/// What a rule makes of its events, other than recording each of them.
+/// A statistic or a sample of the events of a rule, instead of recording each event.
 ///
 /// ```
 /// use tracepoint_session_spec::RuleStatistic;
@@ -18,8 +18,8 @@ use tracepoint_probes::StatisticSpec;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RuleStatistic {
-    /// `count`, `hist(size) by route`, `latency(BEGIN, END by FIELD)`, `rate`, `last(FIELD, N)`, `top(FIELD, N)`: computed by the threads that
-    /// fire the events, for each event of the rule by itself; a latency for both of its events together.
+    /// `count`, `hist(size) by route`, `latency(BEGIN, END by FIELD)`, `rate`, `last(FIELD, N)`, `top(FIELD, N)`: computed by the threads
+    /// that fire the events, separately for each event of the rule; a latency combines its two events.
     Compute(StatisticSpec),
     /// `sample(1/N)`: records one in N of the events that pass the filter, and counts the others as suppressed.
     Sample {

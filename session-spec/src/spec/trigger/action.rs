@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// How long a program and its arguments may be, in bytes.
+/// Maximum total length of a program and its arguments, in bytes.
 const MAX_COMMAND: usize = 64 << 10;
 
 /// An action of a trigger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Do {
-    /// Writes what the session's rings hold into a new directory in this one, an absolute path: a trace of each process.
+    /// Writes the contents of the session's rings to a new directory in this one, an absolute path: one trace for each process.
     Snapshot(PathBuf),
     /// Starts the session.
     Start,
@@ -21,7 +21,7 @@ pub enum Do {
     Rotate,
     /// Sends a message to the subscribers of the notification socket.
     Notify,
-    /// Runs a program: its absolute path, and its arguments. No shell takes part.
+    /// Runs a program: its absolute path, and its arguments. No shell is used.
     Run(Vec<String>),
 }
 
@@ -38,17 +38,17 @@ impl Do {
         }
     }
 
-    /// Whether it changes the session, which only a controller can do.
+    /// Returns whether it changes the session, which only a controller can do.
     pub(super) const fn controls_session(&self) -> bool {
         matches!(self, Self::Start | Self::Stop | Self::Rotate)
     }
 
-    /// Whether it has a process open files, or run programs, that it names.
+    /// Returns whether it makes a process open files or run programs that it names.
     pub const fn opens(&self) -> bool {
         matches!(self, Self::Snapshot(_) | Self::Run(_))
     }
 
-    /// Checks what it is given; the error says what was expected.
+    /// Checks its argument; the error says what was expected.
     pub(super) fn check(&self) -> Result<(), String> {
         match self {
             Self::Snapshot(path) if !path.is_absolute() => {

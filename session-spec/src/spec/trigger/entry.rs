@@ -10,7 +10,7 @@ const TRIGGER: &str = "trigger";
 /// Maximum number of triggers of a session.
 const MAX_TRIGGERS: usize = 100;
 
-/// A trigger, and the table that it was read from: a program that does not understand a trigger must not lose it.
+/// A trigger, and the table that it was parsed from: a program must preserve a trigger that it does not understand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TriggerEntry {
     /// The table as text: tables that contain a NaN are not equal to themselves.
@@ -34,7 +34,8 @@ impl TriggerEntry {
         Self { table: text, trigger: trigger.and_then(|trigger| trigger.check().map(|()| trigger)) }
     }
 
-    /// Whether it has something opened that one of `others` has opened. Nothing is known of a trigger that is not understood.
+    /// Returns whether it opens something that one of `others` also opens. For a trigger that is not understood, returns whether `others`
+    /// contains it.
     pub(in crate::spec) fn opens_as(&self, others: &[Self]) -> bool {
         let Ok(trigger) = &self.trigger else { return others.contains(self) };
         let has = |action| others.iter().flat_map(|other| &other.trigger).any(|other| other.actions.contains(action));
@@ -56,12 +57,12 @@ impl Serialize for TriggerEntry {
 }
 
 impl SessionSpec {
-    /// The triggers in order; an error for each that this version does not understand.
+    /// Returns the triggers in order, with an error for each that this version does not understand.
     pub fn triggers(&self) -> impl Iterator<Item = Result<&TriggerSpec, &SpecError>> {
         self.triggers.iter().map(|entry| entry.trigger.as_ref())
     }
 
-    /// The ids of the triggers that this version does not understand, with the errors.
+    /// Returns the ids of the triggers that this version does not understand, with the errors.
     pub fn unsupported_triggers(&self) -> impl Iterator<Item = (String, &SpecError)> {
         self.triggers.iter().filter_map(|entry| Some((entry.id(), entry.trigger.as_ref().err()?)))
     }
@@ -75,8 +76,8 @@ impl SessionSpec {
         self.add_trigger(&TriggerSpec::new(when, action))
     }
 
-    /// Adds a trigger, and returns its id: its own, or the first of `t1`, `t2` and so on that is free. A trigger without an id that equals
-    /// one of the session's, but for the id, is not added again.
+    /// Adds a trigger, and returns its id: its own, or the first free one of `t1`, `t2` and so on. A trigger without an id is not added if
+    /// the session has an equal one, ids aside.
     ///
     /// # Errors
     ///
@@ -115,7 +116,7 @@ impl SessionSpec {
         }
     }
 
-    /// Checks the triggers of a session in code: no other process controls it.
+    /// Checks the triggers of a session in code, which no other process controls.
     pub fn check_triggers_in_code(&self) -> Result<(), SpecError> {
         for trigger in self.triggers() {
             let trigger = trigger.map_err(Clone::clone)?;
@@ -147,21 +148,21 @@ impl SessionSpec {
         Ok(())
     }
 
-    /// The triggers as a file of their own, of a session and process: `NAME/PID-START`.
+    /// Returns the triggers of a session and process as a separate file: `NAME/PID-START`.
     pub fn triggers_to_toml(&self, place: &str) -> Result<String, SpecError> {
         let triggers = Value::try_from(&self.triggers).map_err(SpecError::malformed)?;
         let table = Table::from_iter([(SESSION.to_owned(), place.into()), (TRIGGER.to_owned(), triggers)]);
         toml::to_string(&table).map_err(SpecError::malformed)
     }
 
-    /// The triggers in such a file, without those that this version does not understand.
+    /// Parses the triggers in such a file; omits those that this version does not understand.
     pub fn parse_triggers(bytes: &[u8]) -> Option<Vec<TriggerSpec>> {
         let table: Table = str::from_utf8(bytes).ok()?.parse().ok()?;
         let triggers = table.get(TRIGGER)?.as_array()?;
         Some(triggers.iter().filter_map(|trigger| TriggerEntry::read(trigger.as_table()?).trigger.ok()).collect())
     }
 
-    /// Removes the trigger with this id, also one that is not understood; returns whether there was one.
+    /// Removes the trigger with this id, even if it is not understood; returns whether it existed.
     pub fn remove_trigger(&mut self, id: &str) -> bool {
         let before = self.triggers.len();
         self.triggers.retain(|entry| entry.id() != id);

@@ -13,10 +13,10 @@ use std::str::FromStr;
 use std::time::Duration;
 use tracepoint_probes::{Measure, StatisticSpec};
 
-/// The longest time that it has to hold.
+/// Maximum time for which it has to hold.
 const MAX_HOLD: Duration = Duration::from_secs(3600);
 
-/// What is compared.
+/// The quantity that is compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Aggregate {
     /// All events since the statistic began.
@@ -29,25 +29,25 @@ pub enum Aggregate {
     Mean,
     /// The largest value.
     Max,
-    /// The value below which so many percent are.
+    /// The value below which this percentage of the values lies.
     Percentile(f64),
 }
 
-/// A statistic, and a value that it is above or below.
+/// A statistic, and a value to compare it with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Threshold {
-    /// What of the statistic is compared.
+    /// The compared quantity of the statistic.
     pub aggregate: Aggregate,
     /// The statistic.
     pub statistic: StatisticSpec,
     pub(crate) is_above: bool,
     pub(crate) value: f64,
-    /// How long it has to hold.
+    /// Time for which it has to hold.
     pub hold: Duration,
 }
 
 impl Threshold {
-    /// Whether the condition holds for this value.
+    /// Returns whether the condition holds for this value.
     pub fn holds(&self, value: f64) -> bool {
         if self.is_above { value > self.value } else { value < self.value }
     }
@@ -107,7 +107,7 @@ fn aggregate_of(text: &str) -> Option<Aggregate> {
     })
 }
 
-/// A number; with a unit of time, of nanoseconds.
+/// Parses a number, in nanoseconds if it has a unit of time.
 #[expect(clippy::cast_precision_loss, reason = "the units are below 2^53 ns")]
 fn number(text: &str) -> Option<f64> {
     let (digits, unit) = split_unit(text).unwrap_or((text, 1));

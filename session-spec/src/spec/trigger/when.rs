@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 /// The condition of a trigger.
 ///
-/// The texts are those of `tracectl trigger`, of `session.toml` and of [`FromStr`].
+/// `tracectl trigger`, `session.toml` and [`FromStr`] use the same texts.
 ///
 /// | condition | text | noticed by |
 /// |---|---|---|
@@ -31,20 +31,21 @@ pub enum When {
     /// Any process of the system dumps core, and its helper notifies this user.
     #[serde(rename = "OnAnyCoreDump")]
     CoreDump,
-    /// An event fires, whether or not the session records it, and the rule matches it: pattern, level, program, process and filter. A rule that
-    /// excludes events, or has a limit or a channel, is invalid here. A snapshot has the event, if the session records it, and its fields in
-    /// the environment block.
+    /// An event fires that the rule matches (pattern, level, program, process and filter), whether or not the session records it. A rule
+    /// that excludes events, or has a limit or a channel, is invalid here. A snapshot contains the event, if the session records it; its
+    /// fields are in the environment block.
     Event(Rule),
-    /// A ring of the session in a process is at least so full, in percent from 1 to 100; looked at every 20 ms. Occurs again when all rings of the
-    /// process have been below that in between. The rings of flight recorders are always full, and do not count.
+    /// A ring of the session in a process is filled to at least this percentage, from 1 to 100; checked every 20 ms. Occurs again after all
+    /// rings of the process have been below it. The rings of flight recorders are always full, and are not checked.
     RingFull(u8),
-    /// A process begins to lose events before they are in a ring, for any reason; looked at every 100 ms. Occurs again when the process has lost
-    /// none for a second.
+    /// A process begins to lose events before they are in a ring, for any reason; checked every 100 ms. Occurs again after a second without
+    /// losses in the process.
     Lost,
     /// A value of a [statistic](Rule::statistic) that the session computes in a process is above or below a limit: `rate of count > 1000`,
-    /// `p99 of hist(size) > 4096`, `p99.9 of latency(a:b, a:c by id) by route > 5ms for 1s`. There are `count`, since the statistic began, and `rate`,
-    /// `min`, `mean`, `max` and percentiles, of the last second; `ns`, `us`, `ms`, `s`, `min` and `h` are multiples of a nanosecond, as in filters. Looked at every 250 ms,
-    /// for each event and group by itself; occurs when it has held for the time behind `for`, and again when it has not held in between.
+    /// `p99 of hist(size) > 4096`, `p99.9 of latency(a:b, a:c by id) by route > 5ms for 1s`. `count` covers the time since the statistic
+    /// began; `rate`, `min`, `mean`, `max` and percentiles cover the last second; `ns`, `us`, `ms`, `s`, `min` and `h` are multiples of a
+    /// nanosecond, as in filters. Checked every 250 ms, separately for each event and group. Occurs when the comparison has held for the
+    /// time after `for`, and again only after it has failed in between.
     Statistic(String),
     /// The outputs of the session have taken at least this many bytes, in sum over all its processes. Occurs once for each start of the
     /// session.
@@ -53,10 +54,11 @@ pub enum When {
     Rotated,
     /// A thread of a process panics. A panic in a probe or in a field's expression is caught and counted, and does not count as one.
     Panic,
-    /// A process gets this signal: `USR1`, `USR2`, or `RTMIN+N`. A handler is installed in each process of the session for as long as the trigger exists. It
-    /// calls the handler of the program, if that had one before; otherwise the signal has no other effect.
+    /// A process gets this signal: `USR1`, `USR2`, or `RTMIN+N`. A handler is installed in each process of the session while the trigger
+    /// exists. It calls the program's previous handler, if there was one; otherwise the signal has no other effect.
     Signal(String),
-    /// A process ends by `exit`, or because `main` returns, or its agent is dropped. Occurs while the rings still exist. Not for sessions in code.
+    /// A process ends by `exit`, because `main` returns, or because its agent is dropped. Occurs while the rings still exist. Not for
+    /// sessions in code.
     Exit,
     /// A process is killed by `SIGKILL` or another signal that causes no core dump, or ends by `_exit`.
     Killed,
@@ -80,7 +82,7 @@ impl When {
         }
     }
 
-    /// Whether the processes of the session notice it by themselves, without a listener.
+    /// Returns whether the processes of the session detect it themselves, without a listener.
     pub const fn is_noticed_in_process(&self) -> bool {
         matches!(
             self,
@@ -94,7 +96,7 @@ impl When {
         )
     }
 
-    /// Checks what it is given; the error says what was expected.
+    /// Checks its argument; the error says what was expected.
     pub(super) fn check(&self) -> Result<(), String> {
         match self {
             Self::Event(rule) => {
@@ -119,7 +121,7 @@ impl When {
     }
 }
 
-/// The number of a signal that a trigger may have: those that programs use for purposes of their own.
+/// Returns the number of a signal that a trigger may use: one that the kernel leaves to programs.
 pub fn signal_number(name: &str) -> Option<i32> {
     let name = name.strip_prefix("SIG").unwrap_or(name);
     match name {
@@ -149,7 +151,7 @@ impl fmt::Display for When {
 impl FromStr for When {
     type Err = String;
 
-    /// Parses a kind, and its value behind a space: `panic`, `event shop:*`, `ring-full 80%`, `size 1000000` in bytes, `signal USR2`.
+    /// Parses a kind, and its value after a space: `panic`, `event shop:*`, `ring-full 80%`, `size 1000000` in bytes, `signal USR2`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (kind, value) = text.split_once(' ').unwrap_or((text, ""));
         let when = match (kind, value) {
