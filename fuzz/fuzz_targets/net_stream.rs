@@ -4,9 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tracepoint_wire::stream::{
-    Datagram, FRAME_HEADER, FrameHeader, ToCollector, ToSender, route_of, stored_packet,
-};
+use tracepoint_wire::stream::{Datagram, FRAME_HEADER, FrameHeader, ToCollector, ToSender, route_of, stored_packet};
 
 /// The kind and payload of the frame that `encode` appends.
 fn framed(bytes: &[u8]) -> (u32, &[u8]) {

@@ -5,10 +5,10 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::time::Duration;
+use tracepoint_reader::udp::{BatchDecoder, Client, Layout, Lost, Options, Report};
 use tracepoint_wire::udp::{
     Batch, Challenge, End, LegacyPacket, Losses, Mark, MarkKind, Ping, Text, TextKind, Welcome,
 };
-use tracepoint_reader::udp::{BatchDecoder, Client, Layout, Lost, Options, Report};
 
 /// The rest of the input.
 struct Input<'a>(&'a [u8]);
