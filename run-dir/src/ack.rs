@@ -47,7 +47,7 @@ pub enum RuleAck {
     Unsupported(String),
 }
 
-/// What a process does for a trigger.
+/// The state of a trigger in a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -101,7 +101,7 @@ pub struct Rotated {
     pub number: u64,
     /// The closed chunks; none if nothing was recorded since the last rotation.
     pub chunks: Vec<PathBuf>,
-    /// Why a trace was not rotated.
+    /// The reason why a trace was not rotated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -127,13 +127,13 @@ pub struct Ack {
     pub generation: u64,
     /// State of the session in the process.
     pub state: AckState,
-    /// Why it was refused, or an error of a sink.
+    /// The reason why it was refused, or an error of a sink.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Result of each rule; `None` for rules that do not concern this process.
     pub rules: Vec<Option<RuleAck>>,
-    /// What the process does for the triggers, by their ids: for those whose conditions it notices by itself, and those that it does not
-    /// understand.
+    /// The state of the triggers in the process, by their ids: triggers whose conditions the process detects itself, and those that it does
+    /// not understand.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub triggers: BTreeMap<String, TriggerAck>,
     /// Number of enabled events.
@@ -145,7 +145,7 @@ pub struct Ack {
     /// Events that were disabled because the session exceeded its budget.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub over_budget: Vec<OverBudget>,
-    /// Number of times that an event was disabled for that reason in the whole session.
+    /// Number of times that an event was disabled for this reason in the whole session.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub times_over_budget: u64,
     /// Status of the state dumps of the process in the last recording.
@@ -161,7 +161,7 @@ pub struct Ack {
     /// Addresses of its UDP servers while it records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<SocketAddr>,
-    /// What its sinks that stream have done, while it records.
+    /// Status of its streaming sinks while it records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub streams: Vec<StreamStatus>,
     /// The last rotation that was requested while it recorded.
@@ -170,13 +170,13 @@ pub struct Ack {
     /// Size of its rings in bytes while it records; at most the session's `memory`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub ring_memory: u64,
-    /// Number of times that a thread has gone on in another ring because its own was full, while it records.
+    /// Number of times that a thread continued in another ring because its own was full, while it records.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub overflowed: u64,
     /// Number of statistics that it computes.
     #[serde(default, skip_serializing_if = "is_none")]
     pub statistics: usize,
-    /// What they take, in bytes; at most a quarter of the session's `memory`, beside the rings.
+    /// Memory of the statistics in bytes; at most a quarter of the session's `memory`, in addition to the rings.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub statistic_memory: u64,
     /// Directory of its rings while it records.
@@ -252,7 +252,7 @@ mod tests {
         let reported = |notice: &Notice| (notice.kind().to_owned(), notice.to_string());
         assert!(read.notices.iter().map(reported).eq(ack.notices.iter().map(reported)), "{read:?}");
         assert!(read.notices.iter().all(|notice| matches!(notice, Notice::Reported { .. })), "{read:?}");
-        // Without kinds, the texts are enough.
+        // Without kinds, the texts suffice.
         file.as_object_mut().map(|file| file.remove("notice_kinds"));
         let read: Ack = serde_json::from_value(file)?;
         assert!(read.notices.iter().map(reported).eq(texts.into_iter().map(|text| (String::new(), text))), "{read:?}");

@@ -1,8 +1,9 @@
-//! The caps on the bandwidth of senders: token buckets in mapped files, one in the run directory, which all senders of its processes share, and
-//! one in the directory of each session whose streams have a cap, which the processes of the session share.
+//! The caps on the bandwidth of senders: token buckets in mapped files. One is in the run directory, shared by all senders of its
+//! processes. The directory of each session whose streams have a cap has another, shared by the processes of the session.
 //!
-//! The first 24 bytes of a file are a [`Bucket`]'s words. They are changed by atomic instructions alone, so that no lock has to be released when
-//! a process dies. What cuts the file off ends no program (the mapping is guarded): the bucket has no limit any more for that process.
+//! The first 24 bytes of a file are the words of a [`Bucket`]. They are changed by atomic instructions only, so no lock has to be released
+//! when a process dies. Truncating the file does not end a program, because the mapping is guarded: the bucket then has no limit for that
+//! process.
 
 use crate::layout::BANDWIDTH;
 use crate::private_dir::{DirError, PrivateDir};
@@ -20,13 +21,13 @@ const SIZE: usize = 4096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BandwidthUse {
-    /// The cap in bytes per second; `None`: there is no limit.
+    /// The cap in bytes per second; `None` for no limit.
     pub rate: Option<u64>,
-    /// The bytes that all senders have sent since the file was made. Read twice, they tell the present use.
+    /// The bytes that all senders have sent since the file was created. The difference of two readings gives the current rate.
     pub sent: u64,
 }
 
-/// The buckets that a sender of a session shares.
+/// The buckets shared by a sender of a session.
 #[derive(Clone, Debug)]
 pub struct Buckets {
     session: Option<Bucket>,
@@ -34,13 +35,14 @@ pub struct Buckets {
 }
 
 impl Buckets {
-    /// Has a sink keep below the caps, if it sends over a network. `session` is the directory of its session, if that is shared with other processes.
+    /// Applies the caps to a sink that sends over a network. `session` is the directory of its session, if the session is shared with other
+    /// processes.
     pub fn share(sink: &mut dyn Sink, session: Option<&PrivateDir>) -> io::Result<()> {
         let Some(max) = sink.extension().and_then(|sink| Some(sink.bandwidth()?.max())) else { return Ok(()) };
         let session = session.filter(|_| max.is_some());
         let buckets = match RunDir::of_traced_process() {
             Ok(run_dir) => Self::open(session, run_dir.dir())?,
-            // Whom it offers no control does not limit it, either.
+            // A run directory whose owner may not control this process does not limit it either.
             Err(error) if error.is_for_rights() => Self { session: session.map(open).transpose()?, run_dir: None },
             Err(error) => return Err(io::Error::other(error)),
         };
@@ -53,7 +55,7 @@ impl Buckets {
         Ok(Self { session: session.map(open).transpose()?, run_dir: Some(open(run_dir)?) })
     }
 
-    /// Has a sink keep below them, if it sends over a network.
+    /// Applies these caps to a sink that sends over a network.
     pub fn apply(&self, sink: &mut dyn Sink) {
         if let Some(bandwidth) = sink.extension().and_then(|sink| sink.bandwidth()) {
             bandwidth.share(self.session.clone(), self.run_dir.clone());
@@ -61,7 +63,7 @@ impl Buckets {
     }
 }
 
-/// The cap of a run directory, and its use.
+/// Reads the cap of a run directory, and its use.
 pub fn read(run_dir: &PrivateDir) -> Result<BandwidthUse, DirError> {
     if run_dir.file_len(BANDWIDTH).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
         return Ok(BandwidthUse { rate: None, sent: 0 });
@@ -77,13 +79,14 @@ pub fn set(run_dir: &PrivateDir, rate: Option<u64>) -> Result<(), DirError> {
     Ok(())
 }
 
-/// Opens the bucket in a directory, and makes it if it does not exist: senders and controllers come in any order.
+/// Opens the bucket in a directory, and creates it if it does not exist: senders and controllers may come in any order.
 pub fn open(dir: &PrivateDir) -> io::Result<Bucket> {
     let file = match dir.create_file(BANDWIDTH, SIZE as u64) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => dir.open_to_change(BANDWIDTH)?,
         made => made?,
     };
-    // By each of them, because the one that made it may not have come this far. A word without memory behind it would end the program.
+    // Each process allocates, because the creator may not have done so yet. A store to a page without allocated space would end the
+    // program.
     fallocate(&file, FallocateFlags::empty(), 0, SIZE as u64)?;
     map_bucket(&file, SIZE)
 }
@@ -118,13 +121,13 @@ mod tests {
         assert_eq!((sender.rate(), read(&dir)?.rate), (Some(1000), Some(1000)));
         set(&dir, None)?;
         assert_eq!(sender.rate(), None);
-        // A file that is cut off ends no program.
+        // A truncated file does not end the program.
         std::fs::File::options().write(true).open(place.path().join("run/bandwidth"))?.set_len(0)?;
         assert_eq!((sender.rate(), sender.charged()), (None, 0));
         Ok(())
     }
 
-    /// Senders are killed while they do nothing but reserve, so at any instruction of it.
+    /// Senders that do nothing but reserve are killed, and so at any instruction of the reservation.
     #[test]
     fn a_killed_sender_holds_up_no_other() -> Result<(), Box<dyn std::error::Error>> {
         if let Some(dir) = std::env::var_os(CHILD) {

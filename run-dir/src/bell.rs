@@ -13,10 +13,11 @@ use std::os::unix::net::UnixDatagram;
 /// The maximum length of a token, in bytes.
 pub(crate) const MAX_TOKEN: usize = 64;
 
-/// Makes a call with the socket's path through the open directory, so that it fits a socket address however long the directory's path is.
+/// Makes a call with the socket's path through the open directory, so that it fits into a socket address regardless of the length of the
+/// directory's path.
 fn with_address<T>(dir: &PrivateDir, name: &str, call: impl Fn(&str) -> io::Result<T>) -> io::Result<T> {
     let fd = dir.fd()?;
-    // If the program has closed the directory, there is no such file.
+    // If the program has closed the directory, the file does not exist.
     let or_closed = |error| if fd.is_open() { error } else { Errno::BADF.into() };
     call(&format!("/proc/self/fd/{}/{name}", fd.as_raw_fd())).map_err(or_closed)
 }
@@ -26,7 +27,7 @@ fn with_address<T>(dir: &PrivateDir, name: &str, call: impl Fn(&str) -> io::Resu
 pub struct Bell(Kept<UnixDatagram>);
 
 impl Bell {
-    /// Creates the socket in the process's directory, which has none yet.
+    /// Creates the socket in the process's directory, which does not have one yet.
     pub fn make(dir: &PrivateDir) -> io::Result<Self> {
         Self::bind(dir, BELL)
     }
@@ -47,7 +48,7 @@ impl Bell {
         self.0.is_open()
     }
 
-    /// Puts another socket in its place. Those who ring meanwhile find one of the two.
+    /// Replaces the socket by a new one. A concurrent ring reaches one of the two.
     pub fn renew(&mut self, dir: &PrivateDir) -> io::Result<()> {
         let name = PrivateDir::temporary(BELL);
         *self = fileguard::retried(|| {
@@ -59,7 +60,7 @@ impl Bell {
         Ok(())
     }
 
-    /// What becomes readable when it rings, to be polled at once.
+    /// Returns the socket, which becomes readable when the bell rings. To be polled at once.
     pub fn source(&self) -> io::Result<&UnixDatagram> {
         self.0.get()
     }

@@ -1,9 +1,10 @@
 //! The offset of the trace clock from UTC.
 //!
-//! Times of events are those of `CLOCK_MONOTONIC`; viewers show the time of day, and merge traces by it. Two measurements of the offset
-//! between the two clocks never agree exactly: if each process measured it, their events would be microseconds apart in a merged trace,
+//! The times of events are those of `CLOCK_MONOTONIC`; viewers show the time of day, and use it to merge traces. Two measurements of the
+//! offset between the two clocks never agree exactly: if each process measured it, events would be microseconds apart in a merged trace,
 //! and effects could precede their causes. The offset is therefore measured once per boot, and stored in the file `clock` of the run
-//! directory, as it is in the initial time namespace: in another one, `CLOCK_MONOTONIC` is shifted by a constant, which is subtracted here. It stays unchanged when the wall clock is set later, because agreement between the traces of one boot matters more.
+//! directory, as in the initial time namespace. In other time namespaces, `CLOCK_MONOTONIC` is shifted by a constant, which is subtracted
+//! here. The offset does not change when the wall clock is set later, because agreement between the traces of one boot matters more.
 
 use crate::boot_file::BootFile;
 use crate::rundir::RunDir;
@@ -15,7 +16,7 @@ use tracepoint_ring::clock::{Clock, ClockInUse, select, selected};
 use tracepoint_sinks::ClockInfo;
 
 const FILE: BootFile<1> = BootFile { name: "clock", numbers: ["offset_ns"] };
-/// Number of measurements, of which the best is used.
+/// Number of measurements; the best one is used.
 const MEASUREMENTS: usize = 32;
 
 /// Selects the session's clock, if it sets one, and prepares the selected clock.
@@ -27,8 +28,8 @@ pub fn choose(clock: Option<Clock>) -> Result<(), ClockInUse> {
     Ok(())
 }
 
-/// Description of the clock, with the offset shared by all processes that use `run_dir`. If the directory cannot be used, or the time namespace
-/// of this process is unknown, with an offset of this process alone, and the error.
+/// Describes the clock with the offset shared by all processes that use `run_dir`. If the directory cannot be used, or the time namespace
+/// of this process is unknown, returns an offset of this process alone, and the error.
 pub fn clock_info(run_dir: &RunDir) -> (ClockInfo, io::Result<()>) {
     let Some(namespace) = TimeNamespace::of_this_process() else {
         let text =
@@ -41,12 +42,12 @@ pub fn clock_info(run_dir: &RunDir) -> (ClockInfo, io::Result<()>) {
     }
 }
 
-/// Description of the clock with an offset of this process alone.
+/// Describes the clock with an offset of this process alone.
 pub fn own_clock_info() -> ClockInfo {
     info(measure(), TimeNamespace::of_this_process())
 }
 
-/// Equal identities mean equal clocks. One with an unknown offset has none.
+/// Equal identities mean equal clocks. A clock with an unknown offset has no identity.
 fn info(offset: i64, namespace: Option<TimeNamespace>) -> ClockInfo {
     ClockInfo { uuid: namespace.and_then(TimeNamespace::clock), offset }
 }
@@ -61,7 +62,7 @@ fn shared_offset(run_dir: &RunDir, TimeNamespace { monotonic, .. }: TimeNamespac
     Ok(offset)
 }
 
-/// Measures `CLOCK_REALTIME` - `CLOCK_MONOTONIC` in ns: reads the former between two readings of the latter; the closest pair wins.
+/// Measures `CLOCK_REALTIME` - `CLOCK_MONOTONIC` in ns: reads the former between two readings of the latter, and uses the closest pair.
 fn measure() -> i64 {
     let one = || {
         let before = ns(clock_gettime(ClockId::Monotonic));
@@ -101,7 +102,7 @@ mod tests {
         Ok(())
     }
 
-    /// A process whose clock is ahead by a day, and one whose clock is not, date the same moment alike, whichever comes first.
+    /// A process whose clock is ahead by a day and one whose clock is not convert the same moment to the same date, in any order.
     #[test]
     fn another_time_namespace_has_its_own_offset() -> Result<(), Box<dyn std::error::Error>> {
         const DAY: i64 = 86_400_000_000_000;

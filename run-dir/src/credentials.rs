@@ -1,8 +1,8 @@
-//! Which processes offer control to whom.
+//! Decides which processes offer control to which users.
 //!
-//! Whoever may write to the run directory of a process has it open files and addresses, and sees what it records. That is offered only to who
-//! could take it anyway, by a debugger. The rule is that of the kernel for `ptrace` (`PTRACE_MODE_ATTACH_FSCREDS` in `ptrace(2)`), with a user
-//! without capabilities as the debugger. For a run directory of user U, it is:
+//! A user who may write to the run directory of a process can make it open files and addresses, and sees its recordings. A process offers
+//! this only to users who could get the same by a debugger. The rule is that of the kernel for `ptrace` (`PTRACE_MODE_ATTACH_FSCREDS` in
+//! `ptrace(2)`), where the debugger is a user without capabilities. For a run directory of user U, it is:
 //!
 //! ```text
 //!   U is root                                                 ─▶ offered: root may do everything
@@ -14,21 +14,21 @@
 //!   otherwise                                                 ─▶ offered
 //! ```
 //!
-//! Members of the group in `TRACEPOINT_GROUP` get what the owner of the directory may have: the variable is set by who starts the process with
-//! all its rights, since programs that gain rights ignore it.
+//! Members of the group in `TRACEPOINT_GROUP` get the same control as the owner of the directory. Only a user who can start the process
+//! with all its rights can set this variable, because programs that gain rights ignore it.
 //!
-//! **When.** An agent checks it before it makes anything, whenever it is woken, before it reads what controllers have written, and once a second
-//! while it records for them. It leaves the run directory for good where the rule is not kept any more. `execve` has another program start its
-//! own agent.
+//! **When.** An agent checks the rule before it creates anything; whenever it is woken, before it reads files that controllers have
+//! written; and once a second while it records for them. If the rule no longer holds, the agent leaves the run directory permanently. After
+//! `execve`, the new program starts its own agent.
 //!
-//! **Threads.** Linux has credentials per thread. The agent checks its own: its thread, and those that it starts, open what controllers name. A
-//! debugger may attach to that thread if the rule is kept for it, and has then the memory of all of them. A thread that gets other ids by a system
-//! call of its own makes the process not dumpable, which holds for all threads.
+//! **Threads.** Linux has credentials per thread. The agent checks its own: its thread, and those that it starts, open the files that
+//! controllers name. If the rule holds for that thread, a debugger may attach to it, and can then access the memory of all threads. If a
+//! thread changes its ids by a system call of its own, the whole process becomes not dumpable.
 //!
-//! **Groups.** A run directory is made only by a process whose group is one of its user, according to the user database. So the group of a
-//! directory is one that its owner may have, and a process of that group need not ask the database again. In containers, many users have no entry
-//! there; such a user may have the group of its own number, and group 0, with which containers are started, unless the process has gained it by
-//! `execve`.
+//! **Groups.** Only a process whose group is one of its user, according to the user database, creates a run directory. Therefore the owner
+//! of a directory may have the directory's group, and a process of that group need not query the database again. In containers, many users
+//! have no entry there. Such a user may have the group with its own number, and group 0, with which containers are started, unless the
+//! process gained it by `execve`.
 
 use nix::errno::Errno;
 use nix::unistd::{Gid, Group, Uid, User, getresgid, getresuid};
@@ -41,7 +41,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use tracepoint_reader::secure_exec::secure;
 
-/// What a process may do: of a thread, the one that asks or the first one.
+/// The credentials of a thread: the calling one, or the first one of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Credentials {
     /// Real, effective and saved.
@@ -56,7 +56,7 @@ pub struct Credentials {
 pub struct Excess {
     /// The right, as the end of "who may not debug this process: ".
     pub reason: String,
-    /// What to do.
+    /// Advice for the user.
     pub mend: &'static str,
 }
 
@@ -71,7 +71,7 @@ const GROUP: &str = "start it with a group of its user, make the user a member, 
                      (`RuntimeDirectory=` in a unit)";
 
 impl Credentials {
-    /// Those of the calling thread.
+    /// Returns the credentials of the calling thread.
     ///
     /// # Errors
     ///
@@ -86,7 +86,8 @@ impl Credentials {
         })
     }
 
-    /// Those of the process with this directory in `/proc`, as far as that tells: whether root's processes are dumpable is not known.
+    /// Returns those of the process with this directory in `/proc`, as far as they are visible there: whether a process of root is dumpable
+    /// is not.
     ///
     /// # Errors
     ///
@@ -105,12 +106,12 @@ impl Credentials {
             users,
             groups: ids("Gid:")?,
             permitted: CapabilitySet::from_bits_retain(permitted),
-            // The kernel gives the files of others to root.
+            // The kernel assigns the files of processes that are not dumpable to root.
             is_dumpable: fs::metadata(proc.join("status"))?.uid() == users[1],
         })
     }
 
-    /// The same rights, where it does not matter what its memory holds.
+    /// Returns the same rights as dumpable, for a process whose memory holds no secrets.
     pub(crate) const fn as_dumpable(self) -> Self {
         Self { is_dumpable: true, ..self }
     }
@@ -120,12 +121,12 @@ impl Credentials {
         self.users[1]
     }
 
-    /// Its user, if it has one only.
+    /// Returns its user, if real, effective and saved users are the same.
     pub fn only_user(&self) -> Option<u32> {
         self.users.iter().all(|user| *user == self.users[0]).then_some(self.users[0])
     }
 
-    /// A right of it that the user `owner` does not have; groups are not looked up.
+    /// Returns a right that the user `owner` does not have; groups are not looked up.
     pub fn beyond(&self, owner: u32) -> Option<Excess> {
         let excess = |reason: String, mend| Some(Excess { reason, mend });
         let differ = |ids: &[u32; 3]| ids.iter().any(|id| *id != ids[0]);
@@ -143,7 +144,7 @@ impl Credentials {
             let mut names = self.permitted.iter_names();
             let mut known: Vec<_> =
                 names.by_ref().map(|(name, _)| format!("cap_{}", name.to_ascii_lowercase())).collect();
-            // Those of a newer kernel.
+            // Capabilities of a newer kernel.
             known.extend((!names.remaining().is_empty()).then(|| format!("{:#x}", names.remaining().bits())));
             excess(format!("it has capabilities ({})", known.join(", ")), CAPABILITIES)
         } else if !self.is_dumpable {
@@ -155,7 +156,8 @@ impl Credentials {
         }
     }
 
-    /// The effective group of the calling thread, if its user may not have it. `of_dir` is the group of the user's run directory, if that exists.
+    /// Returns the effective group of the calling thread as an excess, if its user may not have it. `of_dir` is the group of the user's run
+    /// directory, if that exists.
     pub(crate) fn foreign_group(&self, of_dir: Option<u32>) -> Option<Excess> {
         let (user, group) = (self.users[1], self.groups[1]);
         if user == 0 || of_dir == Some(group) {
@@ -163,7 +165,7 @@ impl Credentials {
         }
         let reason = match is_group_of(user, group) {
             Ok(Some(true)) => return None,
-            // A volume of a container may have a further group of the process.
+            // A volume of a container may belong to a supplementary group of the process.
             Ok(None) if [user, 0].contains(&group) && !secure() && of_dir.is_none_or(is_own_group) => return None,
             Ok(_) => format!("its group {group} is none of user {user}"),
             Err(errno) => {
@@ -174,13 +176,13 @@ impl Credentials {
     }
 }
 
-/// Returns whether the process has this group beside its effective one.
+/// Returns whether the process has this group as a supplementary group.
 fn is_own_group(group: u32) -> bool {
     getgroups().is_ok_and(|groups| groups.iter().any(|own| own.as_raw() == group))
 }
 
-/// Whether the user may have the group; `None` if the user database does not have the user. Remembered: the agent asks whenever it is woken, and the
-/// database may be far away.
+/// Returns whether the user may have the group; `None` if the user is not in the user database. The last answer is cached: the agent asks
+/// whenever it is woken, and the database may be remote.
 fn is_group_of(user: u32, group: u32) -> Result<Option<bool>, Errno> {
     static LAST: Mutex<Option<(u32, u32, Option<bool>)>> = Mutex::new(None);
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
@@ -199,7 +201,7 @@ fn is_group_of(user: u32, group: u32) -> Result<Option<bool>, Errno> {
     Ok(is_of)
 }
 
-/// The answer of the database. A container may have none.
+/// Converts the answer of the database. A container may have no database.
 fn found<T>(answer: Result<Option<T>, Errno>) -> Result<Option<T>, Errno> {
     match answer {
         Err(Errno::ENOENT | Errno::ESRCH) => Ok(None),
@@ -240,7 +242,7 @@ mod tests {
         assert_eq!(own.only_user(), Some(own.user()));
     }
 
-    /// `nobody` is a user of every system, and root's group none of it.
+    /// `nobody` exists on every system, and is not a member of root's group.
     #[test]
     fn groups_of_others_are_found_in_the_database() {
         let nobody = User::from_name("nobody").expect("a database").expect("an entry");
@@ -250,7 +252,7 @@ mod tests {
         let excess = of(0).foreign_group(Some(own)).expect("another group");
         assert!(excess.reason.contains("its group 0 is none of user"), "{excess:?}");
         assert_eq!(of(0).foreign_group(Some(0)), None, "the directory has it");
-        // A user without an entry: the group of the process, or one that the directory has from a volume.
+        // A user without an entry: its group is that of the process, or that of a directory on a volume.
         let unknown = |group| Credentials { users: [3_999_999_999; 3], ..of(group) };
         for (group, of_dir, is_foreign) in [
             (0, None, false),

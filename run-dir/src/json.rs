@@ -13,12 +13,12 @@ pub fn read_json<T: DeserializeOwned>(dir: &PrivateDir, name: &str) -> io::Resul
     Ok(serde_json::from_slice(&dir.read_file(name, MAX_JSON)?)?)
 }
 
-/// Replaces a JSON file of which this process is the only writer.
+/// Replaces a JSON file whose only writer is this process.
 pub fn replace_json<T: Serialize>(dir: &PrivateDir, name: &str, value: &T) -> io::Result<()> {
     dir.replace(name, &serde_json::to_vec(value)?)
 }
 
-/// Does the same, also on a full file system.
+/// The same, but also works on a full file system.
 pub fn replace_json_with_spare<T: Serialize>(dir: &PrivateDir, name: &str, value: &T) -> io::Result<()> {
     dir.replace_with_spare(name, &serde_json::to_vec(value)?)
 }

@@ -5,22 +5,22 @@ pub const APPS: &str = "apps";
 /// The directory of all sessions.
 pub const SESSIONS: &str = "sessions";
 
-/// What a traced process is.
+/// The description of a traced process.
 pub const PROCESS: &str = "process.json";
 /// Its tracepoints and markers.
 pub const TRACEPOINTS: &str = "tracepoints.json";
-/// What is on, and how often it fired.
+/// The enabled tracepoints, and how often they fired.
 pub const STATUS: &str = "status.json";
-/// The socket by which a controller wakes its agent.
+/// The socket of its agent: a controller wakes the agent by it.
 pub const BELL: &str = "bell";
 
 /// The description of a session.
 pub const SESSION: &str = "session.toml";
-/// Who changed what.
+/// The log of changes: who changed what.
 pub const LOG: &str = "log";
 /// The directory of the states of its triggers.
 pub const TRIGGERS: &str = "triggers";
-/// Beside the rings of a process: the triggers of a session in code.
+/// The triggers of a session in code, next to the rings of a process.
 pub const TRIGGERS_FILE: &str = "triggers.toml";
 /// The token bucket of senders, in a session and in the run directory.
 pub const BANDWIDTH: &str = "bandwidth";
@@ -28,5 +28,5 @@ pub const BANDWIDTH: &str = "bandwidth";
 pub const RINGS: &str = "rings";
 /// The directory of the statistics of a session.
 pub const STATISTICS: &str = "statistics";
-/// The end of the names of ring files.
+/// The suffix of the names of ring files.
 pub(crate) const RING_SUFFIX: &str = ".ring";

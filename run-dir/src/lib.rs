@@ -1,27 +1,27 @@
-//! The files that traced processes and the controllers outside them share, and the locks on them. Internal to
-//! [`tracepoint`](https://docs.rs/tracepoint); no stable API.
+//! The files that traced processes and controllers share, and the locks on them. Internal to [`tracepoint`](https://docs.rs/tracepoint); no
+//! stable API.
 //!
-//! There is no daemon: all that processes tell each other is in the [run directory](RunDir). `docs/format-run-directory.md` describes its files.
+//! There is no daemon: processes communicate through the [run directory](RunDir) only. `docs/format-run-directory.md` describes its files.
 //!
 //! | module | files |
 //! |---|---|
-//! | [`app`] | `apps/PID-START/`: what a traced process says of itself; beside it its [`bell`] |
-//! | [`session_dir`] | `sessions/NAME/`: the directory of a session, and that of each process in it, with its lock |
-//! | [`ring_files`] | the rings of a process, mapped, and what memory they may take |
-//! | [`ack`] | `acks/PID-START.json`: what a process does for a session, with its [`Notice`]s |
-//! | [`owner_pipe`] | the pipe that tells whether the owner of a session lives |
+//! | [`app`] | `apps/PID-START/`: the description of a traced process; next to it its [`bell`] |
+//! | [`session_dir`] | `sessions/NAME/`: the directory of a session, with a locked subdirectory for each process |
+//! | [`ring_files`] | the rings of a process, mapped, and the limits on their memory |
+//! | [`ack`] | `acks/PID-START.json`: the state of a session in a process, with its [`Notice`]s |
+//! | [`owner_pipe`] | the pipe that shows whether the owner of a session is alive |
 //! | [`bandwidth`] | the token buckets that all senders share |
-//! | [`clock`], [`tsc`] | the offset of the clock and its calibration, measured once in a boot |
+//! | [`clock`], [`tsc`] | the offset of the clock and its calibration, measured once per boot |
 //!
-//! Every directory is opened once, as a [`PrivateDir`](private_dir::PrivateDir), which checks whose it is and reaches its files through the open
-//! descriptor; a file is replaced whole. A process that records makes a [`ProcessDir`](session_dir::ProcessDir) and holds its lock: others find it
-//! alive by that, and what it leaves when it is killed stays, up to a limit, until somebody recovers or removes it. [`rights`] and the
-//! run directory's own checks decide who may control whom.
+//! Every directory is opened once, as a [`PrivateDir`](private_dir::PrivateDir), which checks its owner and accesses its files through the
+//! open descriptor. Files are replaced atomically. A process that records creates a [`ProcessDir`](session_dir::ProcessDir) and holds its
+//! lock, by which other processes recognise it as alive. If the process is killed, its files stay, up to a limit, until they are recovered
+//! or removed. [`rights`] and the run directory's own checks decide which users may control which processes.
 //!
-//! This crate does not know what a session does: descriptions, rules and sinks are those of `tracepoint-session-spec`, and neither crate uses the
+//! This crate does not know what a session does: descriptions, rules and sinks belong to `tracepoint-session-spec`. Neither crate uses the
 //! other.
 
-// Allowed in the modules that map the files of rings and of statistics.
+// Allowed in the modules that map ring files and statistics files.
 #![deny(unsafe_code)]
 
 pub mod ack;

@@ -1,13 +1,14 @@
-//! Locks on directories: one that a process holds on its own directory while it lives, and one that keeps two processes from cleaning up
-//! the same directories.
+//! Locks on directories. A process holds a lock on its own directory while it lives; another lock keeps two processes from cleaning up the
+//! same directories.
 //!
-//! The lock of a process is on a file of its directory, `alive`, which it maps: a mapping keeps the open file, and with it the lock, when the
-//! descriptor is closed. So it needs no descriptor, the program cannot release it by closing all descriptors, and a forked child does not
-//! inherit it. Where that does not hold (the mapping of a file on an overlay is one of the file below), the descriptor is kept.
+//! The lock of a process is on the file `alive` of its directory. The process maps this file: a mapping keeps the open file, and with it
+//! the lock, after the descriptor is closed. Therefore the lock needs no descriptor, the program cannot release it by closing all
+//! descriptors, and a forked child does not inherit it. Where a mapping does not keep the lock (on an overlay, the mapping refers to the
+//! underlying file), the descriptor is kept.
 //!
-//! A process that starts takes no lock that others share, since a thousand may start at once. It makes its directory and locks it. In
-//! between, another process may take the directory for that of a dead one: who removes a directory holds its lock meanwhile, so the maker
-//! notices, and makes another.
+//! A process that starts takes no shared lock, because a thousand may start at once. It creates its directory and locks it. In between,
+//! another process may mistake the directory for that of a dead process. The remover of a directory holds its lock meanwhile, so the
+//! creator notices, and creates another directory.
 
 use crate::private_dir::PrivateDir;
 use fileguard::{Checked, Kept};
@@ -22,7 +23,7 @@ use std::time::Duration;
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(1);
 pub(crate) const PAUSE: Duration = Duration::from_millis(2);
 
-/// The file in the directory of a process on which the process holds its lock.
+/// The lock file of a process, in its directory.
 pub(crate) const ALIVE: &str = "alive";
 
 /// A locked directory.
@@ -32,10 +33,10 @@ pub struct Lock(Arc<Kept<File>>);
 /// The lock of a process on its own directory.
 #[derive(Debug)]
 pub struct OwnLock {
-    /// The process that holds it: a forked child has no mapping at its address, or another one.
+    /// The process that holds it. In a forked child, the address is unmapped, or belongs to another mapping.
     process: u32,
     map: Option<MmapRaw>,
-    /// Without a mapping that holds the lock.
+    /// The descriptor that holds the lock if no mapping does.
     file: Option<Arc<Kept<File>>>,
 }
 
@@ -59,17 +60,18 @@ impl Lock {
     }
 }
 
-/// How many directories are cleaned up by every process that starts.
+/// Number of directories that every starting process cleans up.
 const ALWAYS_CLEANED: usize = 32;
 
-/// Returns whether this process is to clean up among `directories`: one process in so many that each examines a few dozen of them on average.
+/// Returns whether this process has to clean up among `directories`. A fraction of the processes does so, such that each examines a few
+/// dozen directories on average.
 pub fn is_turn_to_clean(directories: usize) -> bool {
     let share = (directories / ALWAYS_CLEANED).max(1) as u32;
     std::process::id().is_multiple_of(share)
 }
 
-/// Locks `dir`, which this process has just made in `parent` as `name`, for as long as the value lives; `None` if another process has removed
-/// it meanwhile.
+/// Locks `dir`, which this process has just created in `parent` as `name`, for the lifetime of the value; `None` if another process has
+/// removed it meanwhile.
 pub fn lock_own(parent: &PrivateDir, name: &str, dir: &PrivateDir) -> io::Result<Option<OwnLock>> {
     for _ in 0..=TIMEOUT.as_millis() / PAUSE.as_millis() {
         let file = match alive_file(dir) {
@@ -77,9 +79,9 @@ pub fn lock_own(parent: &PrivateDir, name: &str, dir: &PrivateDir) -> io::Result
             file => file?,
         };
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            // Who held the lock before has removed the directory by now, or leaves it.
+            // The previous holder of the lock has removed the directory by now, or keeps it.
             Ok(()) if is_named(parent, name, dir) => return OwnLock::of(file, dir).map(Some),
-            // Another process is looking whether it is locked, or removes it.
+            // Another process is testing the lock, or removing the directory.
             Err(rustix::io::Errno::WOULDBLOCK) if is_named(parent, name, dir) => std::thread::sleep(PAUSE),
             Ok(()) | Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
             Err(errno) => return Err(errno.into()),
@@ -88,7 +90,7 @@ pub fn lock_own(parent: &PrivateDir, name: &str, dir: &PrivateDir) -> io::Result
     Err(io::Error::new(io::ErrorKind::TimedOut, "another process holds the lock for too long"))
 }
 
-/// Opens or makes the file whose lock says that the process of `dir` lives.
+/// Opens or creates the file whose lock shows that the process of `dir` lives.
 fn alive_file(dir: &PrivateDir) -> io::Result<Checked<File>> {
     loop {
         match dir.create_file(ALIVE, 0) {
@@ -102,10 +104,10 @@ fn alive_file(dir: &PrivateDir) -> io::Result<Checked<File>> {
 }
 
 impl OwnLock {
-    /// Keeps the lock on `file`, which is the one of `dir`.
+    /// Keeps the lock on `file`, the lock file of `dir`.
     fn of(file: Checked<File>, dir: &PrivateDir) -> io::Result<Self> {
         let process = std::process::id();
-        // The file stays empty: nothing is accessed through the mapping.
+        // The file stays empty: the mapping is never accessed.
         let map = MmapOptions::new().len(1).map_raw(&*file).ok();
         let map = map.filter(|map| map.advise(Advice::DontFork).is_ok());
         drop(file);
@@ -144,11 +146,11 @@ fn is_named(parent: &PrivateDir, name: &str, dir: &PrivateDir) -> bool {
     parent.stamp(name).is_ok_and(|(inode, _)| dir.stat().is_ok_and(|own| own.st_ino == inode))
 }
 
-/// Removes `dir`, which was called `name` in `parent`, by `remove`, holding its lock. If another process holds it, removes it only if
-/// `is_dead` says that its owner is.
+/// Removes `dir`, called `name` in `parent`, by calling `remove` while holding its lock. If another process holds the lock, removes it only
+/// if `is_dead` returns that the owner is dead.
 ///
-/// The owner may have removed it meanwhile, and made another one of the same name. That one stays: while the lock is held, the name of `dir`
-/// does not change, because its owner has it no longer.
+/// The owner may have removed it meanwhile, and created another directory of the same name. That directory stays: while the lock is held,
+/// the name of `dir` does not change, because the owner no longer uses it.
 pub(crate) fn remove_locked(
     (parent, name): (&PrivateDir, &str),
     dir: &PrivateDir,
@@ -175,7 +177,7 @@ impl Drop for Lock {
     }
 }
 
-/// Whether any process, this one included, holds the lock of the process of `dir`.
+/// Returns whether any process, including this one, holds the process lock of `dir`.
 pub fn is_locked(dir: &PrivateDir) -> io::Result<bool> {
     let file = match dir.open_file(ALIVE) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -195,7 +197,7 @@ pub fn is_locked(dir: &PrivateDir) -> io::Result<bool> {
 mod tests {
     use super::*;
 
-    /// Daemons and sandboxes close all descriptors, and children of a fork keep theirs.
+    /// Daemons and sandboxes close all descriptors, and forked children keep theirs.
     #[test]
     fn the_lock_of_a_process_needs_no_descriptor() -> Result<(), Box<dyn std::error::Error>> {
         let temp = tempfile::tempdir_in("/dev/shm")?;

@@ -23,7 +23,7 @@ pub enum Notice {
     },
     /// The session has no rule that includes events: it records nothing until one is added.
     NoRule,
-    /// A rule that excludes events matches none.
+    /// A rule that excludes events matches no event.
     UselessExclusion {
         /// The rule.
         rule: String,
@@ -40,10 +40,10 @@ pub enum Notice {
         /// The reason.
         reason: String,
     },
-    /// The process has more rights than the owner of its run directory, who could read the rings there. They are in memory, and cannot be recovered if
-    /// the process is killed.
+    /// The process has more rights than the owner of its run directory, who could read the rings there. Therefore the rings are in memory,
+    /// and cannot be recovered if the process is killed.
     RingsInMemory {
-        /// Which rights, and what to do.
+        /// The excess rights, and the remedy.
         reason: String,
     },
     /// The session's cost exceeded its budget, and its most frequent event was disabled.
@@ -62,7 +62,7 @@ pub enum Notice {
         /// The reason.
         reason: String,
     },
-    /// The process has left the root directory in which its agent started (`chroot`): the paths of outputs lead elsewhere than for controllers.
+    /// The process has left the root directory in which its agent started (`chroot`): controllers resolve the paths of outputs differently.
     ChangedRoot {
         /// The process's id.
         pid: u32,
@@ -71,10 +71,10 @@ pub enum Notice {
     NoSpace {
         /// The path that it writes to.
         path: PathBuf,
-        /// Number of refused writes since there was enough.
+        /// Number of refused writes since there was enough space.
         refused: u64,
     },
-    /// A sink has no connection to its peer: packets wait in memory, and then in their rings.
+    /// A sink has no connection to its peer: packets wait in memory, and then in the rings.
     NotConnected {
         /// The peer.
         peer: String,
@@ -106,7 +106,7 @@ pub enum Notice {
         /// Number of bytes in them.
         bytes: u64,
     },
-    /// A sink of an earlier recording of the session has not taken everything yet.
+    /// A sink of an earlier recording of the session still has data to write.
     SinkBlocked,
     /// The counters are older than the acknowledgement, because a sink keeps the session's thread busy.
     CountersOutOfDate {
@@ -115,10 +115,10 @@ pub enum Notice {
     },
     /// New threads get no ring, so their events are lost.
     NoRing {
-        /// Why no ring can be made.
+        /// The reason why no ring can be created.
         reason: String,
     },
-    /// The description of a channel has changed, and the running recording continues with the settings that the channel began with.
+    /// The description of a channel has changed; the running recording continues with the original settings of the channel.
     ChannelSettingsPending {
         /// The session.
         session: String,
@@ -127,14 +127,15 @@ pub enum Notice {
         /// The settings that differ, by their keys in `session.toml`.
         settings: Vec<String>,
     },
-    /// There is a session of that name from outside, so this one, which a program has started in code, is called otherwise.
+    /// A remotely controlled session already has the name of this session, which a program has started in code; this session gets another
+    /// name.
     NameTaken {
-        /// The name that the program has given.
+        /// The name that the program chose.
         session: String,
-        /// The name that it is listed and recorded by.
+        /// The name under which it is listed and recorded.
         recorded: String,
     },
-    /// Limits of the session have changed, and the running recording continues with those that it began with.
+    /// Limits of the session have changed; the running recording continues with the original limits.
     LimitsPending {
         /// The session.
         session: String,
@@ -145,12 +146,12 @@ pub enum Notice {
     TooManyEvents {
         /// One of them.
         event: String,
-        /// Number of further ones.
+        /// Number of other such events.
         others: usize,
-        /// How many ids there are.
+        /// The number of ids.
         reason: String,
     },
-    /// A notice of another process, as its acknowledgement has it.
+    /// A notice of another process, as in its acknowledgement.
     Reported {
         /// The [kind](Notice::kind) of the notice; empty if the process did not write it.
         kind: String,

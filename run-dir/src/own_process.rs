@@ -1,4 +1,4 @@
-//! What this process is: its name, its program, its host, its threads and its code.
+//! Properties of this process: its name, program, host, threads and code.
 
 mod modules;
 
@@ -9,16 +9,16 @@ use tracepoint_sinks::ProcessInfo;
 
 pub use modules::modules;
 
-/// Name of a process's trace in a directory with several, from its program's name and its entry `PID-START`.
+/// Returns the name of a process's trace in a directory with several traces: the program's name and the entry `PID-START`.
 pub fn trace_name(program: &str, entry: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '_' };
     let name: String = program.chars().map(plain).collect();
     format!("{}-{entry}", name.trim_start_matches('.'))
 }
 
-/// Describes this process. Unknown fields stay empty; without `/proc`, those are as they were at the first call.
+/// Describes this process. Unknown fields stay empty; without `/proc`, the values of the first call are returned.
 pub fn this_process() -> ProcessInfo {
-    // Never waited for: a child that was forked while another thread wrote finds it locked for ever.
+    // Never blocks on the lock: a child that was forked while another thread held it finds it locked for ever.
     static FIRST: RwLock<Option<ProcessInfo>> = RwLock::new(None);
     let Ok(name) = fileguard::read_to_string("/proc/self/comm") else {
         let first = FIRST.try_read().ok().and_then(|first| first.clone());
@@ -35,7 +35,7 @@ pub fn this_process() -> ProcessInfo {
     info
 }
 
-/// The path of its executable; empty if unknown.
+/// Returns the path of its executable; empty if unknown.
 pub(crate) fn executable() -> OsString {
     std::env::current_exe().map(OsString::from).unwrap_or_default()
 }
@@ -45,8 +45,8 @@ pub fn hostname() -> Vec<u8> {
     rustix::system::uname().nodename().to_bytes().to_vec()
 }
 
-/// The number of threads of this process, by one system call: the directory of its threads has a link for each, and two of its own. `stat`
-/// files, which the kernel makes for each reader, take ten times as long, and drains ask in each round.
+/// Returns the number of threads of this process, by one system call: the directory of its threads has one link for each, and two more.
+/// Reading a `stat` file, which the kernel generates for each reader, takes ten times as long, and drains call this in each round.
 pub fn thread_count() -> Option<usize> {
     let links = std::fs::metadata("/proc/self/task").ok()?.nlink();
     usize::try_from(links.checked_sub(2)?).ok().filter(|threads| *threads > 0)
@@ -56,7 +56,7 @@ pub fn thread_count() -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// Threads of other tests come and go.
+    /// Threads of other tests start and end meanwhile.
     #[test]
     fn threads_are_counted() {
         let is_counted = |_| {

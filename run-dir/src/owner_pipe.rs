@@ -1,7 +1,8 @@
-//! A named pipe beside `session.toml` that tells whether the owner of a session is alive, in whatever pid namespace it is.
+//! A named pipe next to `session.toml` that shows whether the owner of a session is alive, in any pid namespace.
 //!
-//! The owner holds the pipe open for writing and never writes. When it ends, by whatever signal, the kernel closes the pipe: a reader's
-//! `poll` returns, and a `read` returns 0 bytes. A process id says nothing in another pid namespace; a pipe on a shared file system does.
+//! The owner holds the pipe open for writing and never writes. When it ends, by any signal, the kernel closes the pipe: a reader's `poll`
+//! returns, and a `read` returns 0 bytes. A process id has no meaning in another pid namespace; a pipe on a shared file system works in
+//! all.
 //!
 //! ```text
 //!   owner:  makes and opens the pipe ─▶ writes session.toml with `pipe = true` ─▶ … ─▶ removes the session, closes the pipe
@@ -27,11 +28,11 @@ fn held() -> MutexGuard<'static, BTreeMap<String, Arc<Kept<OwnedFd>>>> {
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes the pipe of the session `id` in the session's directory and holds it, until this process ends or releases it.
+/// Creates the pipe of the session `id` in the session's directory and holds it until this process ends or releases it.
 pub fn hold(dir: &PrivateDir, id: &str) -> io::Result<()> {
     let mut held = held();
     if !held.contains_key(id) {
-        // Of an earlier session of that name.
+        // A pipe of an earlier session of that name.
         dir.remove_file(OWNER);
         dir.make_pipe(OWNER)?;
         // Open for reading as well, because a pipe without a reader cannot be opened for writing without blocking.
@@ -50,7 +51,7 @@ fn open(dir: &PrivateDir, access: OFlags) -> io::Result<Checked<OwnedFd>> {
     fileguard::retried(|| Checked::of(openat(dir.fd()?, OWNER, flags, Mode::empty())?))
 }
 
-/// The pipe in the session's directory, to be polled; `None` if the owner has closed it.
+/// Opens the pipe in the session's directory, to be polled; `None` if the owner has closed it.
 pub fn watch(dir: &PrivateDir) -> io::Result<Option<Checked<OwnedFd>>> {
     let pipe = open(dir, OFlags::RDONLY)?;
     if FileType::from_raw_mode(fstat(&pipe)?.st_mode) != FileType::Fifo {

@@ -45,7 +45,7 @@ pub struct PrivateDir {
 }
 
 impl PrivateDir {
-    /// Opens the directory at `path`; makes it and its missing parents, for this user only.
+    /// Opens the directory at `path`; creates it and its missing parents, accessible to this user only.
     pub fn at(path: &Path) -> Result<Self, DirError> {
         if let Some(kept) = Self::kept(path, Self::subdir) {
             return kept;
@@ -79,7 +79,7 @@ impl PrivateDir {
         Ok(Self { path, open })
     }
 
-    /// Opens the directory `name` in this one; makes it if it does not exist.
+    /// Opens the directory `name` in this one; creates it if it does not exist.
     pub fn subdir(&self, name: &str) -> Result<Self, DirError> {
         match self.make_subdir(name) {
             Err(DirError::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => self.open_subdir(name),
@@ -87,7 +87,7 @@ impl PrivateDir {
         }
     }
 
-    /// Makes the directory `name` in this one; it must not exist yet.
+    /// Creates the directory `name` in this one; it must not exist yet.
     pub fn make_subdir(&self, name: &str) -> Result<Self, DirError> {
         if group().is_some() {
             return self.make_shared_subdir(name);
@@ -117,13 +117,13 @@ impl PrivateDir {
         Ok(self)
     }
 
-    /// The error of `action` on the file `name`, or on the directory itself if `name` is empty.
+    /// Returns the error of `action` on the file `name`, or on the directory itself if `name` is empty.
     pub fn failed(&self, action: &'static str, name: &str, source: io::Error) -> DirError {
         let path = if name.is_empty() { self.path.clone() } else { self.path.join(name) };
         DirError::Io { action, path, source }
     }
 
-    /// The path that it was opened by.
+    /// Returns the path under which it was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -138,7 +138,7 @@ impl PrivateDir {
         self.open.close();
     }
 
-    /// Whether it belongs to `user` or to the shared group.
+    /// Returns whether it belongs to `user` or to the shared group.
     pub(crate) fn is_of(&self, user: u32) -> io::Result<bool> {
         let stat = self.stat()?;
         Ok(stat.st_uid == user || group().is_some_and(|group| group.as_raw() == stat.st_gid))
@@ -148,7 +148,7 @@ impl PrivateDir {
         self.open.at(|fd| fstat(fd))
     }
 
-    /// When the directory was changed or [touched](Self::touch) last; the beginning of time if that is unknown.
+    /// Returns when the directory was last changed or [touched](Self::touch); the Unix epoch if unknown.
     pub(crate) fn changed(&self) -> SystemTime {
         let since = |stat: Stat| {
             let nanos = u32::try_from(stat.st_mtime_nsec).unwrap_or(0);
@@ -157,13 +157,13 @@ impl PrivateDir {
         UNIX_EPOCH + self.stat().map_or(Duration::ZERO, since)
     }
 
-    /// Sets the directory's time of change to now. Stores into mapped files change no time stamp: a process that maps files of this directory
-    /// shows in this way that it is alive. Ignores errors.
+    /// Sets the directory's time of change to now. Stores into mapped files change no time stamp: a process that maps files of this
+    /// directory calls this to show that it is alive. Ignores errors.
     pub(crate) fn touch(&self) {
         let _ = self.open.at(|fd| futimens(fd, &NOW));
     }
 
-    /// Does the same for the file `name`.
+    /// The same for the file `name`.
     pub fn touch_file(&self, name: &str) {
         let _ = self.open.at(|fd| utimensat(fd, name, &NOW, AtFlags::SYMLINK_NOFOLLOW));
     }
@@ -173,7 +173,7 @@ impl PrivateDir {
         self.open_at(".", OPEN_DIR, Mode::empty())
     }
 
-    /// The names of its entries. Names that are not UTF-8 are left out; this program makes none.
+    /// Returns the names of its entries. Names that are not UTF-8 are left out; this program creates none.
     pub fn names(&self) -> io::Result<Vec<String>> {
         Ok(self.open.names()?.into_iter().filter_map(|name| name.into_string().ok()).collect())
     }
@@ -183,9 +183,9 @@ impl PrivateDir {
         Ok(self.stamp(name)?.1)
     }
 
-    /// What its files take in the file system, in bytes.
+    /// Returns the space that its files use in the file system, in bytes.
     pub fn allocated(&self) -> u64 {
-        // The field counts units of 512 bytes, whatever the file system's blocks are.
+        // The field counts units of 512 bytes, regardless of the file system's block size.
         let allocated = |name: &String| self.stat_of(name).map_or(0, |stat| stat.st_blocks);
         let blocks: i64 = self.names().unwrap_or_default().iter().map(allocated).sum();
         u64::try_from(blocks).unwrap_or(0) * 512
@@ -212,7 +212,7 @@ impl PrivateDir {
         Ok(file)
     }
 
-    /// Inode and length of the file `name`: changes when the file is replaced or grows.
+    /// Returns inode and length of the file `name`: a stamp that changes when the file is replaced or grows.
     pub(crate) fn stamp(&self, name: &str) -> io::Result<(u64, u64)> {
         let stat = self.stat_of(name)?;
         Ok((stat.st_ino, u64::try_from(stat.st_size).unwrap_or(0)))
@@ -222,7 +222,7 @@ impl PrivateDir {
         self.open.at(|fd| statat(fd, name, AtFlags::SYMLINK_NOFOLLOW))
     }
 
-    /// Makes the file `name`, which must not exist yet, for reading and writing; the caller will write `len` bytes.
+    /// Creates the file `name`, which must not exist yet, for reading and writing; the caller will write `len` bytes.
     pub fn create_file(&self, name: &str, len: u64) -> io::Result<Checked<File>> {
         let made = self.create_unshared(name, len)?;
         shared(&made)?;
@@ -230,7 +230,7 @@ impl PrivateDir {
     }
 
     fn create_unshared(&self, name: &str, len: u64) -> io::Result<Checked<File>> {
-        // Exceeding the file-size limit would send SIGXFSZ to the traced program, beyond failing.
+        // Exceeding the file-size limit would not only fail, but also send SIGXFSZ to the traced program.
         if getrlimit(Resource::Fsize).current.is_some_and(|limit| len > limit) {
             let text = "the limit on file sizes is lower; raise it (`ulimit -f`)";
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
@@ -238,7 +238,7 @@ impl PrivateDir {
         self.open_at(name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, OWNER)
     }
 
-    /// Makes the named pipe `name`, which must not exist yet.
+    /// Creates the named pipe `name`, which must not exist yet.
     pub(crate) fn make_pipe(&self, name: &str) -> io::Result<()> {
         self.open.at(|fd| mknodat(fd, name, FileType::Fifo, OWNER, 0))?;
         let Some(group) = group() else { return Ok(()) };
@@ -260,7 +260,7 @@ impl PrivateDir {
         Ok(bytes)
     }
 
-    /// Opens the file `name` for appending; makes it if it does not exist.
+    /// Opens the file `name` for appending; creates it if it does not exist.
     pub fn append_file(&self, name: &str) -> io::Result<Checked<File>> {
         let flags = OFlags::WRONLY | OFlags::APPEND;
         match self.open_at(name, flags | OFlags::CREATE | OFlags::EXCL, OWNER) {
@@ -281,12 +281,12 @@ impl PrivateDir {
         self.put_whole(name, bytes)
     }
 
-    /// Writes the file `name` atomically: readers never see a part of it.
+    /// Writes the file `name` atomically: readers never see a partial file.
     pub fn put_whole(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         self.put_made(name, bytes, Self::create_file)
     }
 
-    /// Does the same with a file that `make` has made.
+    /// The same with a file that `make` creates.
     fn put_made(
         &self,
         name: &str,
@@ -304,7 +304,7 @@ impl PrivateDir {
         })
     }
 
-    /// Name of a file until it is complete.
+    /// Returns the name of a file until it is complete.
     pub fn temporary(name: &str) -> String {
         format!(".{name}.new")
     }
@@ -326,7 +326,7 @@ impl PrivateDir {
         }
     }
 
-    /// Removes the directory `name`, open as `dir`, with its files. Subdirectories stay, and then the directory, too.
+    /// Removes the directory `name`, open as `dir`, with its files. Keeps subdirectories, and the directory if it has any.
     pub(crate) fn remove_with_files(&self, name: &str, dir: &Self) {
         for file in dir.names().unwrap_or_default() {
             dir.remove_file(&file);
@@ -335,7 +335,7 @@ impl PrivateDir {
     }
 }
 
-/// Gives access to the group that `TRACEPOINT_GROUP` names, if set. Does nothing if another user made the directory first.
+/// Gives access to the group in `TRACEPOINT_GROUP`, if set. Does nothing if another user created the directory first.
 fn open_to_group(fd: impl AsFd + Copy) -> io::Result<()> {
     let Some(group) = group() else { return Ok(()) };
     if fstat(fd)?.st_uid != rustix::process::geteuid().as_raw() {

@@ -1,7 +1,7 @@
-//! Lets root act as another user where that user's files are accessed, and as root where its own are.
+//! Lets root act as another user while accessing that user's files, and as root for its own.
 //!
-//! Linux has credentials per thread; only the effective ids of the thread are changed. The real and the saved ids stay root's, so that
-//! the thread can switch back. No program of the other user is executed meanwhile.
+//! Linux has credentials per thread; only the effective ids of the thread are changed. The real and the saved ids remain root's, so that
+//! the thread can switch back. No program is executed as the other user meanwhile.
 
 use rustix::process::{Gid, Uid, getegid, geteuid, getgroups};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
@@ -10,7 +10,7 @@ use std::process;
 use std::sync::Arc;
 use tracepoint_reader::secure_exec::secure;
 
-/// The credentials that a thread acts with: those of this process, or those of another user.
+/// The credentials of a thread: the process's own, or another user's.
 #[derive(Clone, Debug, Default)]
 pub struct Rights(Option<Arc<Other>>);
 
@@ -53,7 +53,7 @@ impl Rights {
     ///
     /// # Panics
     ///
-    /// Aborts the process if the thread cannot switch back to the other user: it must not go on as root.
+    /// Aborts the process if the thread cannot switch back to the other user: it must not continue as root.
     pub fn as_self<R>(&self, act: impl FnOnce() -> R) -> R {
         let _back = self.0.as_deref().map(|other| {
             // If the switch fails, operations that need root fail with their own errors.

@@ -30,10 +30,10 @@ use std::sync::atomic::AtomicU64;
 use tracepoint_ring::channel::{MemorySource, RING_IDENTITY, RingMemory, RingRequest};
 use tracepoint_sinks::Bucket;
 
-/// Bytes allocated per `fallocate` call. A signal makes the call start over, and a profiled program gets thousands of them a second.
+/// Bytes allocated per `fallocate` call. A signal restarts the call, and a profiled program receives thousands of signals a second.
 const PART: u64 = 1 << 20;
 
-/// Makes a file in the process's directory for each ring.
+/// Creates a file in the process's directory for each ring.
 #[derive(Debug)]
 pub struct RingFiles {
     dir: Arc<ProcessDir>,
@@ -44,7 +44,7 @@ pub struct RingFiles {
 }
 
 impl RingFiles {
-    /// Ring files in `dir`, for the session called `session`. With `cut_off`, a file may be truncated while the session runs.
+    /// Creates ring files in `dir`, for the session called `session`. With `cut_off`, a file may be truncated while the session runs.
     pub fn new(
         dir: Arc<ProcessDir>,
         session: &str,
@@ -56,7 +56,8 @@ impl RingFiles {
     }
 
     fn make(&self, name: &str, request: RingRequest<'_>) -> io::Result<Mapping> {
-        // The file comes first and goes last, so that it is found by a process that counts the rings while the length is in their sum.
+        // The file exists before its length is added to the sum, and until the length is subtracted, so that a process that counts the
+        // rings finds it.
         let file = self.dir.make_ring_file(name, request.len as u64)?;
         let map = || -> io::Result<Mapping> {
             let reservation = self.memory.reserve(request.len)?;
@@ -71,14 +72,14 @@ impl RingFiles {
     }
 }
 
-/// Maps the file with the word on which the remote consumer of a session sleeps. `cut_off` as in [`RingFiles::new`].
+/// Maps the wake file, which contains the word that the remote consumer of a session sleeps on. `cut_off` as in [`RingFiles::new`].
 pub fn map_wake_file(file: &File, cut_off: Option<&Arc<AtomicU64>>) -> io::Result<Box<dyn RingMemory>> {
     let mut mapping = Mapping::shared(file, WAKE_SIZE)?;
     cut_off.map_or(Ok(()), |cut_off| mapping.guard(cut_off))?;
     Ok(Box::new(mapping))
 }
 
-/// Maps the words of a token bucket in a file that other processes have mapped, too. Truncation of the file does not end the program.
+/// Maps the words of a token bucket in a file that other processes also map. Truncation of the file does not end the program.
 pub(crate) fn map_bucket(file: &File, len: usize) -> io::Result<Bucket> {
     let mut mapping = Mapping::shared(file, len)?;
     mapping.guard(&Arc::default())?;
@@ -86,7 +87,7 @@ pub(crate) fn map_bucket(file: &File, len: usize) -> io::Result<Bucket> {
 }
 
 impl MemorySource for RingFiles {
-    /// Without the file, as in a full run directory, the consumer comes at its own intervals.
+    /// Without the file, as in a full run directory, the consumer polls at its own intervals.
     fn wake_memory(&self) -> Option<Box<dyn RingMemory>> {
         let file = self.dir.wake_file().ok()??;
         map_wake_file(&file, self.cut_off.as_ref()).ok()
@@ -125,10 +126,10 @@ impl MemorySource for RingFiles {
     }
 }
 
-/// Makes rings in private memory.
+/// Creates rings in private memory.
 #[derive(Debug)]
 pub struct RingsInMemory {
-    /// What the rings take, and may take.
+    /// The memory of the rings, and its limits.
     pub memory: Arc<ProcessMemory>,
     /// Lists the rings.
     pub image: Arc<MemoryImage>,
@@ -153,7 +154,7 @@ impl MemorySource for RingsInMemory {
     }
 }
 
-/// What the user can do about the error; empty if the message says so already or there is no general advice.
+/// Returns advice about the error; empty if the message contains it already or no general advice exists.
 fn mend(kind: io::ErrorKind) -> &'static str {
     match kind {
         io::ErrorKind::StorageFull => "; make room there, or name a directory on another file system (`.dir(path)`)",
@@ -206,7 +207,7 @@ mod tests {
         assert_eq!(file_name(&RingRequest::new("c", 0, None, 4096)), "0-orphans.ring");
     }
 
-    /// A sum that is always too large, and lists the files whenever they are to be counted.
+    /// A sum that is always too large, and lists the files whenever they are counted.
     #[derive(Debug)]
     struct Full(Arc<ProcessDir>, Arc<std::sync::Mutex<Vec<Vec<String>>>>);
 

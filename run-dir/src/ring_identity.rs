@@ -23,7 +23,7 @@ const CHANNEL: Text = Text { at: 3648, limit: 64 };
 
 const SIZE: usize = RING_IDENTITY.end - RING_IDENTITY.start;
 
-/// A text: its length as u16, then at most `limit` bytes.
+/// A text field: its length as u16, then at most `limit` bytes.
 struct Text {
     at: usize,
     limit: usize,
@@ -54,7 +54,7 @@ impl Identity {
         page
     }
 
-    /// The identity page ([`RING_IDENTITY`]) for a ring of `channel`.
+    /// Returns the identity page ([`RING_IDENTITY`]) for a ring of `channel`.
     pub(crate) fn page(&self, channel: &str) -> [u8; SIZE] {
         let mut page = self.clone();
         page.put_text(&CHANNEL, channel.as_bytes());
@@ -73,7 +73,7 @@ impl Identity {
     }
 }
 
-/// The pid namespace of the process whose ring is in `file`; 0 if unknown.
+/// Returns the pid namespace of the process whose ring is in `file`; 0 if unknown.
 pub(crate) fn pid_namespace_of(file: &File) -> io::Result<u64> {
     let mut bytes = [0; 8];
     file.read_exact_at(&mut bytes, PID_NAMESPACE as u64)?;

@@ -41,7 +41,7 @@ impl RunDirError {
 }
 
 impl RunDir {
-    /// Finds the run directory; makes it, for this user only, if it does not exist.
+    /// Finds the run directory; creates it, for this user only, if it does not exist.
     ///
     /// # Errors
     ///
@@ -50,11 +50,11 @@ impl RunDir {
         Self::at(&Self::place())
     }
 
-    /// The run directory of this process as one that others control, and that puts its rings there.
+    /// Finds the run directory of this process for being controlled by others and for its rings.
     ///
     /// # Errors
     ///
-    /// As [`RunDir::find`], and if this process has more rights than the owner of the directory. Nothing is made then.
+    /// As [`RunDir::find`], and if this process has more rights than the owner of the directory. Nothing is created then.
     pub fn of_traced_process() -> Result<Self, RunDirError> {
         let place = Self::place();
         match Self::open(&place) {
@@ -68,7 +68,7 @@ impl RunDir {
         }
     }
 
-    /// To whom a process that uses the directory offers control.
+    /// Returns the users to whom a process that uses the directory offers control.
     pub fn trusted(&self) -> Result<Trusted, RunDirError> {
         let stat = self.0.stat().map_err(|error| self.0.failed("open", "", error))?;
         Ok(Trusted { path: self.path().to_owned(), owner: stat.st_uid, group: Some(stat.st_gid) })
@@ -87,7 +87,7 @@ impl RunDir {
     /// As [`RunDir::find`].
     pub fn at(path: &Path) -> Result<Self, RunDirError> {
         if path.symlink_metadata().is_err() {
-            // Its group will tell which one its owner may have.
+            // The group of an existing directory shows which group its owner may have.
             let own = credentials(path)?;
             own.foreign_group(None).map_or(Ok(()), |excess| Err(more_rights(path, own.user(), excess)))?;
         }
@@ -124,13 +124,13 @@ impl RunDir {
         self.0.is_of(user).unwrap_or(false)
     }
 
-    /// Opens the directory `name` in it; makes it if it does not exist.
+    /// Opens the directory `name` in it; creates it if it does not exist.
     pub fn subdir(&self, name: &str) -> Result<PrivateDir, DirError> {
         self.0.subdir(name)
     }
 }
 
-/// To whom a process offers control: who may write to its run directory.
+/// The users to whom a process offers control: those who may write to its run directory.
 #[derive(Clone, Debug)]
 pub struct Trusted {
     path: PathBuf,
@@ -140,17 +140,18 @@ pub struct Trusted {
 }
 
 impl Trusted {
-    /// Returns whether it is root alone, or whom root trusts.
+    /// Returns whether only root, or users whom root trusts, have control.
     pub const fn is_root(&self) -> bool {
         self.owner == 0
     }
 
-    /// Fails if the calling thread has more rights than they have.
+    /// Fails if the calling thread has more rights than these users.
     pub fn check(&self) -> Result<(), RunDirError> {
         self.compare(|own| own)
     }
 
-    /// The same for a process that opens files for them and has no secrets of its own, as one that has become another user for that.
+    /// The same for a process that opens files for these users and has no secrets of its own, such as a process that switched to their ids
+    /// for this purpose.
     pub fn check_beside_memory(&self) -> Result<(), RunDirError> {
         self.compare(Credentials::as_dumpable)
     }
@@ -174,7 +175,7 @@ fn more_rights(path: &Path, owner: u32, Excess { reason, mend }: Excess) -> RunD
     RunDirError(DirError::MoreRights { path: path.to_owned(), owner, reason, mend })
 }
 
-/// Path of the run directory, from the environment. An empty variable counts as unset.
+/// Determines the path of the run directory from the environment. An empty variable counts as unset.
 pub fn place(variable: impl Fn(&str) -> Option<OsString>, user: u32) -> PathBuf {
     let set = |name| variable(name).filter(|value| !value.is_empty());
     if let Some(path) = set("TRACEPOINT_RUN_DIR") {

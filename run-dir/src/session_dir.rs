@@ -2,16 +2,16 @@
 //!
 //! ```text
 //!   sessions/NAME/            in the run directory; or a directory that the session's configuration names
-//!       wake                  the word on which a remote consumer sleeps
-//!       memory                what the rings take together
+//!       wake                  the word that a remote consumer sleeps on
+//!       memory                the sum of the ring memory
 //!       bandwidth             the token bucket of its streams, if they have a cap
-//!       rings/                locked while a process removes what dead ones left
+//!       rings/                locked while a process removes the directories of dead ones
 //!           PID-START/        holds alive, locked while the process records, metadata, outputs, *.ring
 //! ```
 //!
-//! A process removes its directory when its session ends normally. The directory of a killed process stays for recovery; the newest
-//! few of these are kept. No code here needs the cooperation of another process: the locks are `flock` locks, which the kernel
-//! releases when their holder dies.
+//! A process removes its directory when its session ends normally. The directory of a killed process stays for recovery; the newest few of
+//! these are kept. No code here needs the cooperation of another process: the locks are `flock` locks, which the kernel releases when their
+//! holder dies.
 
 mod dead;
 mod error;
@@ -44,12 +44,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tracepoint_reader::process::{self, ProcessKey};
 
-/// Number of attempts to make a directory while other processes remove its parent.
+/// Number of attempts to create a directory while other processes remove its parent.
 pub const TRIES: u32 = 100;
 
 const METADATA: &str = "metadata";
 const OUTPUTS: &str = "outputs";
-/// Its presence says that the rings are for a remote consumer, such as the recorder.
+/// A file whose presence marks the rings as being for a remote consumer, such as the recorder.
 const CONSUMER: &str = "consumer";
 
 /// Magic numbers of the file systems that keep files in memory (`statfs(2)`).
@@ -68,11 +68,11 @@ pub enum Place {
 /// Configuration of a session's directory.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where it is.
+    /// The location.
     pub place: Place,
     /// True if it may be on a disk file system.
     pub allow_disk: bool,
-    /// How many directories of dead processes are kept.
+    /// Limits on the kept directories of dead processes.
     pub keep_dead: KeepDead,
 }
 
@@ -88,7 +88,7 @@ pub struct KeepDead {
 impl KeepDead {
     /// No limits.
     pub const ALL: Self = Self { processes: usize::MAX, bytes: u64::MAX };
-    /// Keeps none.
+    /// Keeps no directory.
     pub const NONE: Self = Self { processes: 0, bytes: 0 };
 }
 
@@ -108,7 +108,7 @@ pub struct ProcessDir {
 }
 
 impl ProcessDir {
-    /// Makes the directory and its missing parents; removes directories of dead processes beyond the limits.
+    /// Creates the directory and its missing parents; removes directories of dead processes beyond the limits.
     pub fn make(options: &Options, session: &str) -> Result<Self, RingDirError> {
         let mut result = Self::try_make(options, session);
         for _ in 1..TRIES {
@@ -140,7 +140,7 @@ impl ProcessDir {
         let (name, dir, lock) = make_own(&rings)?;
         clean_up(&rings, options.keep_dead);
         let path = std::path::absolute(dir.path()).map_err(|error| rings.failed("find", &name, error))?;
-        // Needed again at the end only.
+        // These are not needed again until the end.
         sessions.iter().map(|(sessions, _)| sessions).chain([&session, &rings]).for_each(PrivateDir::close);
         let (dir, lock) = (Arc::new(dir), Mutex::new(Some(lock)));
         Ok(Self { sessions, session, rings, name, dir, path, keep_dead: options.keep_dead, lock })
@@ -165,13 +165,13 @@ impl ProcessDir {
         &self.dir
     }
 
-    /// The same, to be shared.
+    /// Returns the directory, to be shared.
     pub fn shared_dir(&self) -> Arc<PrivateDir> {
         Arc::clone(&self.dir)
     }
 
-    /// Writes the metadata, and the list of the outputs that packets are moved to. Without `outputs`, the process that consumes the
-    /// rings remotely writes the list.
+    /// Writes the metadata, and the list of the outputs that packets are moved to. If `outputs` is `None`, the remote consumer of the rings
+    /// writes the list.
     pub fn describe(&self, metadata: &str, outputs: Option<&[u8]>) -> Result<(), RingDirError> {
         let outputs = outputs.map(|bytes| (OUTPUTS, bytes));
         for (name, bytes) in outputs.into_iter().chain([(METADATA, metadata.as_bytes())]) {
@@ -180,28 +180,28 @@ impl ProcessDir {
         Ok(())
     }
 
-    /// Shows that the process records. The age of the rings counts from the last call if the process is killed.
+    /// Marks the process as recording. If the process is killed, the age of the rings counts from the last call.
     pub fn touch(&self) {
         self.dir.touch();
         if let Some(lock) = &mut *self.lock.lock().unwrap_or_else(PoisonError::into_inner) {
-            // Tried again at the next call.
+            // A failure is retried at the next call.
             let _ = lock.renew(&self.dir);
         }
     }
 
-    /// Makes the file in which the drain thread tells a remote consumer which packets are closed.
+    /// Creates the file in which the drain thread publishes to a remote consumer which packets are closed.
     pub fn make_flushed_file(&self) -> Result<FlushedFile, RingDirError> {
         FlushedFile::make(&self.dir).map_err(|error| self.dir.failed("make", "flushed", error).into())
     }
 
-    /// Makes the file that says so to remote consumers, which then lease the directory.
+    /// Creates the file that marks the rings as being for a remote consumer, which then leases the directory.
     pub fn admit_consumer(&self) -> Result<(), RingDirError> {
         let made = self.dir.create_file(CONSUMER, 0);
         made.map_err(|error| self.dir.failed("make", CONSUMER, error))?;
         Ok(())
     }
 
-    /// The file with the word on which the remote consumer sleeps, if the rings are for one.
+    /// Opens the wake file, which contains the word that the remote consumer sleeps on, if the rings are for one.
     pub(crate) fn wake_file(&self) -> io::Result<Option<Checked<File>>> {
         if self.dir.file_len(CONSUMER).is_err() {
             return Ok(None);
@@ -209,8 +209,8 @@ impl ProcessDir {
         wake::open(&self.session).map(Some)
     }
 
-    /// Leaves the directory to the remote consumer, as if this process had died. If the consumer has detached, which it shows by removing
-    /// the metadata, removes the directory. Also removes directories of dead processes beyond the limits.
+    /// Leaves the directory to the remote consumer, as if this process had died. Removes the directory if the consumer has detached, which
+    /// is shown by missing metadata. Also removes directories of dead processes beyond the limits.
     pub fn leave(&self) {
         if self.dir.file_len(METADATA).is_err() {
             return self.remove();
@@ -220,24 +220,24 @@ impl ProcessDir {
         clean_up(&self.rings, self.keep_dead);
     }
 
-    /// Makes a ring file of `len` bytes.
+    /// Creates a ring file of `len` bytes.
     pub(crate) fn make_ring_file(&self, file: &str, len: u64) -> io::Result<Checked<File>> {
         let made = self.dir.create_file(file, len)?;
         made.set_len(len).inspect_err(|_| self.dir.remove_file(file))?;
         Ok(made)
     }
 
-    /// Opens the file with the sum of what the rings of all processes of the session take.
+    /// Opens the file with the sum of the ring memory of all processes of the session.
     pub(crate) fn open_memory(&self) -> Result<Checked<File>, RingDirError> {
         ledger::open(&self.session).map_err(|error| self.session.failed("open", MEMORY, error).into())
     }
 
-    /// The size of the ring files of all living processes of the session, in bytes. Costs a look at each of them.
+    /// Returns the size of the ring files of all living processes of the session, in bytes. Costs a few system calls for each process.
     pub(crate) fn memory_of_living(&self) -> io::Result<u64> {
         dead::memory_of_living(&self.rings)
     }
 
-    /// Removes the directory with its files, and then its parents where they are empty. For a session that ended normally.
+    /// Removes the directory with its files, and then its parents if they are empty. For a session that ended normally.
     pub fn remove(&self) {
         dead::remove(&self.rings, &self.name, &self.dir);
         self.session.remove_empty(RINGS);
@@ -251,8 +251,8 @@ impl ProcessDir {
     }
 }
 
-/// Removes the directories of dead processes beyond the limits `keep` from a session's directory, and its directories that are then
-/// empty; returns the paths of those kept. What cannot be removed stays, and all of it if the lock is held by others for too long.
+/// Removes the directories of dead processes beyond the limits `keep` from a session's directory, and its directories that are then empty;
+/// returns the paths of those kept. A directory that cannot be removed stays, and all stay if other processes hold the lock for too long.
 pub fn remove_dead(session: &PrivateDir, keep: KeepDead) -> Vec<PathBuf> {
     let Ok(rings) = session.open_subdir(RINGS) else { return Vec::new() };
     let kept = match Lock::take(&rings) {
@@ -264,13 +264,13 @@ pub fn remove_dead(session: &PrivateDir, keep: KeepDead) -> Vec<PathBuf> {
     kept
 }
 
-/// The living processes that have started a session of this directory in code, each with its directory, and whether it is in this process's
-/// pid namespace.
+/// Returns the living processes that have started a session of this directory in code, each with its directory, and whether it is in this
+/// process's pid namespace.
 pub fn living_in_code(session: &PrivateDir) -> Vec<(ProcessKey, PrivateDir, bool)> {
     session.open_subdir(RINGS).map_or_else(|_| Vec::new(), |rings| dead::living_in_code(&rings))
 }
 
-/// Returns whether the process whose ring directory in this session is called `name` still records there.
+/// Returns whether the process with the ring directory `name` in this session still records.
 pub fn is_recording(session: &PrivateDir, name: &str) -> bool {
     session.open_subdir(RINGS).and_then(|rings| rings.open_subdir(name)).is_ok_and(|dir| dead::is_alive(&dir))
 }
@@ -297,7 +297,7 @@ impl Options {
     }
 }
 
-/// Removes directories of dead processes beyond the limits, if it is this process's turn and no other process does so.
+/// Removes directories of dead processes beyond the limits, if it is this process's turn and no other process is doing so.
 fn clean_up(rings: &PrivateDir, keep: KeepDead) {
     let count = rings.names().map_or(0, |names| names.len());
     if let (true, Ok(_lock)) = (is_turn_to_clean(count), Lock::take_within(rings, Duration::ZERO)) {
@@ -305,8 +305,8 @@ fn clean_up(rings: &PrivateDir, keep: KeepDead) {
     }
 }
 
-/// Makes a directory for this process, and locks it, which marks the process as alive. The name gets a number, from 2 on, if the process already has a directory: it records more than
-/// one session of this name, or left one behind before `execve`.
+/// Creates a directory for this process, and locks it, which marks the process as alive. The name gets a number, from 2 on, if the process
+/// already has a directory: it records more than one session of this name, or left one behind before `execve`.
 fn make_own(rings: &PrivateDir) -> Result<(String, PrivateDir, OwnLock), DirError> {
     let first = format!("{}-{}", std::process::id(), process::started());
     let mut name = first.clone();
@@ -331,7 +331,7 @@ mod tests {
     use super::*;
     use std::thread;
 
-    /// A process that leaves last may remove a parent that another one is about to use.
+    /// A process that leaves last may remove a parent directory that another process is about to use.
     #[test]
     fn directories_are_created_and_removed_concurrently() -> Result<(), Box<dyn std::error::Error>> {
         let temp = tempfile::tempdir()?;

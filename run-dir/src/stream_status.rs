@@ -1,50 +1,51 @@
-//! What the sinks that stream have done so far, as acknowledgements and recorders tell it.
+//! Statistics of streaming sinks, reported in acknowledgements and by recorders.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tracepoint_sinks::StreamWatch;
 
-/// The file with a list of them that a recorder keeps beside the rings of a process, for `status` and for recovery.
+/// The file with a list of them that a recorder keeps next to the rings of a process, for `status` and for recovery.
 pub const STREAMS: &str = "streams.json";
 
-/// What a sink that streams has done so far.
+/// The statistics of a streaming sink.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct StreamStatus {
     /// The address of the peer.
     pub to: String,
-    /// The peer that it is connected to, as that names itself.
+    /// The peer that it is connected to, by the name that the peer gives itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<String>,
-    /// Why it sends nothing, if it does not.
+    /// The reason why it sends nothing, if it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
-    /// How often it has connected.
+    /// Number of connections established.
     pub connections: u64,
-    /// Packets that were sent.
+    /// Number of sent packets.
     pub packets: u64,
-    /// Their bytes.
+    /// Number of sent bytes.
     pub bytes: u64,
-    /// Bytes that were sent in the last second.
+    /// Number of bytes sent in the last second.
     pub bytes_per_second: u64,
-    /// Bytes of packets that wait to be sent or to be acknowledged.
+    /// Number of bytes of packets that wait to be sent or acknowledged.
     pub waiting: u64,
-    /// The age of the oldest of them in ms: how far the peer is behind. `None`: the process has another clock than the recorder.
+    /// The age of the oldest of them in ms: the lag of the peer. `None` if the process has another clock than the recorder.
     pub lag_ms: Option<u64>,
-    /// How far the clock of the collector is ahead of this host's, in ns; `None` while it is not known. Viewers align the times of the trace by it.
+    /// The offset of the collector's clock from this host's, in ns, positive if it is ahead; `None` while unknown. Viewers use it to align
+    /// the times of the trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_ns: Option<i64>,
-    /// Events that were lost on the way, by reason. They are among the `sink` of [`Counters::lost`](crate::Counters::lost).
+    /// Events lost during streaming, by reason. They are included in the `sink` of [`Counters::lost`](crate::Counters::lost).
     pub lost: BTreeMap<String, u64>,
-    /// Events that the peer has not acknowledged, and that are not lost yet.
+    /// Number of events that the peer has not acknowledged and that are not lost yet.
     #[serde(default)]
     pub unacknowledged: u64,
-    /// Events that the peer has acknowledged, by stream: class, instance, events.
+    /// Number of events that the peer has acknowledged, by stream: class, instance, events.
     pub acknowledged: Vec<(u32, u64, u64)>,
 }
 
 impl StreamStatus {
-    /// What this sender has done.
+    /// Returns the statistics of this sender.
     pub fn of(watch: &StreamWatch) -> Self {
         let stats = watch.stats();
         Self {

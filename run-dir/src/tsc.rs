@@ -1,9 +1,9 @@
 //! Decides whether the time stamp counter (TSC) can be the clock, and calibrates it.
 //!
-//! Linux checks that the counters of all processors agree, and uses the TSC as its clock source only while they do; this module follows
-//! it. The precision of the tick rate grows with the time of measurement. The first process after boot measures for 10 ms, and stores the
-//! result with the start of the measurement in the file `tsc` of the run directory. Later processes extend the measurement from that
-//! start, which gives a longer baseline. Times in the file are those of the initial time namespace.
+//! Linux checks that the counters of all processors agree, and uses the TSC as its clock source only while they do; this module follows the
+//! kernel's decision. The precision of the tick rate increases with the duration of the measurement. The first process after boot measures
+//! for 10 ms, and stores the result with the start of the measurement in the file `tsc` of the run directory. Later processes extend the
+//! measurement from that start, which gives a longer baseline. Times in the file are those of the initial time namespace.
 
 use crate::boot_file::{BootFile, Locked};
 use crate::rundir::RunDir;
@@ -32,14 +32,14 @@ pub(crate) fn trust() {
     let _ = calibration().and_then(clock::trust_tsc);
 }
 
-/// Checks a clock that uses the counter: the kernel may have stopped using it. Extends the stored baseline.
+/// Checks a clock that uses the counter, because the kernel may have stopped using it. Extends the stored baseline.
 pub fn check_source() {
     if clock::name() != "tsc" {
         return;
     }
     match kernel_trusts_it() {
         Err(SourceError::Other(reason)) => return clock::distrust_tsc(reason),
-        // Unreadable: the process has no `/sys` any more, because it has called `chroot`, for example.
+        // Unreadable: the process has no access to `/sys` any more, for example because it has called `chroot`.
         Err(SourceError::Unreadable(_)) | Ok(()) => {}
     }
     // If another process holds the lock, or there is no file, a later check extends it.
@@ -51,7 +51,7 @@ pub fn check_source() {
     }
 }
 
-/// Why the kernel is not known to use the counter.
+/// The reason why the kernel is not known to use the counter.
 enum SourceError {
     /// It uses another clock.
     Other(String),
@@ -68,7 +68,8 @@ fn kernel_trusts_it() -> Result<(), SourceError> {
     }
 }
 
-/// The calibration of this boot; if the run directory cannot be used, or the time namespace is unknown, one of this process alone.
+/// Returns the calibration of this boot. If the run directory cannot be used, or the time namespace is unknown, calibrates for this process
+/// alone.
 fn calibration() -> Result<Calibration, TscRefused> {
     let namespace = TimeNamespace::of_this_process();
     let shared = |run_dir: &RunDir| -> Option<io::Result<_>> {
@@ -81,7 +82,7 @@ fn calibration() -> Result<Calibration, TscRefused> {
     }
 }
 
-/// The stored calibration, extended to now if that doubles its baseline; a new one if there is none or it is wrong.
+/// Returns the stored calibration, extended to now if that doubles its baseline; a new one if there is none or it is wrong.
 fn shared_calibration(locked: &Locked<'_, 4>, namespace: TimeNamespace) -> Result<Calibration, TscRefused> {
     let known = locked.read().and_then(|numbers| from_numbers(numbers, namespace));
     let (calibration, is_new) = match known.and_then(|known| Some((known, known.prolonged()?))) {
@@ -155,7 +156,7 @@ mod tests {
         Ok(())
     }
 
-    /// One file serves processes whose clocks differ by an hour, or by less than what is tolerated.
+    /// One file serves processes whose clocks differ by an hour, or by less than the tolerance.
     #[test]
     fn a_calibration_is_shared_between_time_namespaces() {
         let known =

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use tracepoint_sinks::account::{Account, ChannelAccount};
 
-/// The reasons of losses behind a ring: a newer event took the place, or no sink wrote it.
+/// The reasons of losses after a ring: a newer event overwrote the event, or no sink wrote it.
 const OVERWRITTEN: &str = "overwritten";
 const SINK: &str = "sink";
 
@@ -20,11 +20,11 @@ pub struct Counters {
     pub recorded: u64,
     /// Number of events rejected by a filter.
     pub filtered: u64,
-    /// Number of events left out by a limit or a rate.
+    /// Number of events suppressed by a limit or a sample.
     pub suppressed: u64,
     /// Number of lost events by reason; `overwritten` and `sink` are losses after the ring.
     pub lost: BTreeMap<String, u64>,
-    /// Those among the `sink` of `lost` whose reason is known, such as `network`, by reason.
+    /// The events in `sink` of `lost` whose reason is known, such as `network`, by reason.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub sink_lost: BTreeMap<String, u64>,
     /// Bytes that sinks took.
@@ -37,23 +37,23 @@ impl Counters {
         self.lost.values().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// Number of recorded events that later ones replaced in a ring. They are among the [lost](Counters::lost).
+    /// Returns the number of recorded events that were overwritten in a ring. They are included in the [lost](Counters::lost) events.
     pub fn overwritten(&self) -> u64 {
         self.lost.get(OVERWRITTEN).copied().unwrap_or_default()
     }
 
-    /// Number of events that were recorded and are kept: not overwritten, and written by a sink, or acknowledged by its peer.
+    /// Returns the number of events that were recorded and kept: not overwritten, and written by a sink, or acknowledged by its peer.
     pub fn kept(&self) -> u64 {
         let lost_later = [OVERWRITTEN, SINK].iter().filter_map(|reason| self.lost.get(*reason));
         self.recorded.saturating_sub(lost_later.fold(0, |sum, count| sum.saturating_add(*count)))
     }
 
-    /// Counts what was recorded as lost by the sinks, because there were none.
+    /// Counts all kept events as lost by the sinks, because there were none.
     pub fn lose_kept(&mut self) {
         self.add_lost(SINK, self.kept());
     }
 
-    /// Adds the counters of an account, and the bytes that the session's sinks took.
+    /// Adds the counters of an account, and the bytes that the session's sinks have written.
     pub fn add_account(&mut self, account: &Account, bytes: u64) {
         self.bytes = self.bytes.saturating_add(bytes);
         account.channels.iter().for_each(|channel| self.add_channel(channel));
@@ -98,7 +98,7 @@ fn add(to: &mut BTreeMap<String, u64>, reason: &str, count: u64) {
     }
 }
 
-/// As in `1000 recorded, of which 10 overwritten, 2 not written; 5 filtered; lost before the ring: 3 ring_full`. What is 0 is left out.
+/// As in `1000 recorded, of which 10 overwritten, 2 not written; 5 filtered; lost before the ring: 3 ring_full`. Zero counts are omitted.
 impl fmt::Display for Counters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} recorded", self.recorded)?;

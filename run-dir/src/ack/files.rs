@@ -2,10 +2,9 @@
 //!
 //! Agents take no lock, so no other process can make them wait. A controller that removes a session removes its file first, then the
 //! existing acknowledgements, then the directories. An agent writes its acknowledgement first, and then checks that the session's file
-//! still exists: if it does, the remover will find the acknowledgement; if not, the agent removes it and the directories. Either way the
-//! last process leaves nothing. The acknowledgement of an agent that is killed in between stays until the sessions are listed. A new
-//! session of that name may use the same directory by then: only empty directories are removed, and a process that misses one makes it
-//! again.
+//! still exists. If it does, the remover will find the acknowledgement; if not, the agent removes it and the directories. Either way the
+//! last process leaves nothing. If an agent is killed in between, its acknowledgement stays until the sessions are listed. A new session of
+//! that name may use the same directory by then: only empty directories are removed, and a process that misses one makes it again.
 
 use super::{Ack, AckState};
 use crate::json::{read_json, replace_json_with_spare};
@@ -24,7 +23,7 @@ pub fn put(sessions: &PrivateDir, session: &str, dir: &PrivateDir, process: &str
     let is_gone = || matches!(dir.file_len(SESSION), Err(error) if error.kind() == io::ErrorKind::NotFound);
     let mut written = write(dir, &name, ack);
     for _ in 1..TRIES {
-        // Another agent, which acknowledged a removed session of that name, has removed the directory while it was empty.
+        // Another agent, which acknowledged a removed session of that name, removed the directory while it was empty.
         if !matches!(&written, Err(error) if error.is_missing()) || is_gone() {
             break;
         }
@@ -41,7 +40,7 @@ pub fn put(sessions: &PrivateDir, session: &str, dir: &PrivateDir, process: &str
     written
 }
 
-/// Takes room for the first acknowledgement of `process` in `dir`, the directory of a session, before the session's rings can take it. A
+/// Reserves space for the first acknowledgement of `process` in `dir`, the directory of a session, before the session's rings can use it. A
 /// [`put`] must follow.
 pub fn reserve(dir: &PrivateDir, process: &str) {
     if let Ok(acks) = dir.subdir(ACKS) {
@@ -58,7 +57,8 @@ fn write(dir: &PrivateDir, name: &str, ack: &Ack) -> Result<(), DirError> {
     replace_json_with_spare(&acks, name, ack).map_err(|error| acks.failed("write", name, error))
 }
 
-/// All acknowledgements in `dir`, the directory of a session, by process. `is_alive` tells by the name of an entry whether the process is.
+/// Returns all acknowledgements in `dir`, the directory of a session, by process. `is_alive` returns whether the process of an entry is
+/// alive.
 pub fn all(dir: &PrivateDir, is_alive: impl Fn(&str) -> bool) -> Result<Vec<Ack>, DirError> {
     let acks = match dir.open_subdir(ACKS) {
         Ok(acks) => acks,
@@ -73,7 +73,7 @@ pub fn all(dir: &PrivateDir, is_alive: impl Fn(&str) -> bool) -> Result<Vec<Ack>
     Ok(found)
 }
 
-/// What the process with this entry has acknowledged last, whether it lives or not.
+/// Returns the last acknowledgement of the process with this entry, dead or alive.
 pub fn last(dir: &PrivateDir, entry: &str) -> Option<Ack> {
     read_json(&dir.open_subdir(ACKS).ok()?, &file_name(entry)).ok()
 }
@@ -85,7 +85,7 @@ fn read(acks: &PrivateDir, name: &str, is_alive: impl Fn(&str) -> bool) -> io::R
     if !records(&ack) || is_alive(entry) {
         return Ok(ack);
     }
-    // It may have ended properly since; then it has acknowledged that.
+    // It may have ended properly since then, and acknowledged that.
     let mut last: Ack = read_json(acks, name)?;
     if records(&last) {
         (last.state, last.events) = (AckState::Dead, 0);

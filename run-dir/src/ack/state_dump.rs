@@ -1,4 +1,4 @@
-//! What an acknowledgement says of a state dump.
+//! The status of a state dump in an acknowledgement.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -8,16 +8,16 @@ use std::fmt;
 #[serde(default)]
 #[non_exhaustive]
 pub struct StateDumpStatus {
-    /// The name that the dump was registered under.
+    /// The name under which the dump was registered.
     pub name: String,
     /// Number of completed runs.
     pub ran: u64,
     /// Number of runs that panicked: the state in the trace is incomplete.
     pub panicked: u64,
-    /// Number of runs that exceeded the 500 ms of waiting. Each continued, and is also counted above once it has returned.
+    /// Number of runs that exceeded the maximum wait of 500 ms. Each continued, and is also counted above once it has returned.
     pub late: u64,
-    /// Number of skipped runs: an earlier run had not returned, no thread could be started, no id was left for the enclosing events, or
-    /// a sink that must learn of these blocked. The state is not in the trace.
+    /// Number of skipped runs: an earlier run had not returned, no thread could be started, no id was left for the enclosing events, or a
+    /// sink that must receive their descriptions blocked. The state is not in the trace.
     pub skipped: u64,
 }
 

@@ -15,7 +15,7 @@ pub struct ApplicationInfo {
     pub started: u64,
     /// The boot id of its machine; empty if unknown.
     pub boot: String,
-    /// The inode of its pid namespace, in which its pid is valid; 0 if unknown.
+    /// The inode number of its pid namespace; 0 if unknown.
     pub pid_namespace: u64,
     /// Its user's id.
     pub user: u32,
@@ -32,13 +32,13 @@ pub struct ApplicationInfo {
     pub tag: Option<String>,
     /// The version of the tracing library that it is linked with.
     pub library: String,
-    /// The kinds of sinks that it can have: it was built with their features. `None` of a library that does not tell: all.
+    /// The kinds of sinks that its build supports. `None` for a library that does not report them: all kinds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sinks: Option<Vec<String>>,
 }
 
 impl ApplicationInfo {
-    /// Describes a process of which only the id is known.
+    /// Describes a process by its id, if nothing else is known.
     pub fn unknown(key: ProcessKey) -> Self {
         Self { pid: key.pid, started: key.started, name: "?".to_owned(), ..Self::default() }
     }
@@ -59,7 +59,7 @@ pub enum TracepointKind {
     Event,
     /// A marker written by hand, which can be recorded.
     Marker,
-    /// A tracepoint without fields, which only probes see.
+    /// A tracepoint without fields: only probes receive it.
     Hook,
 }
 
@@ -74,7 +74,7 @@ pub struct TracepointInfo {
     pub kind: TracepointKind,
     /// Its level.
     pub level: String,
-    /// The arguments that its probes get.
+    /// The arguments of its probes.
     pub arguments: Vec<ArgumentInfo>,
     /// The condition of its declaration; empty if there is none.
     pub condition: String,
@@ -141,9 +141,9 @@ impl FieldInfo {
 pub struct AppStatus {
     /// The tokens of the last bells that the agent answered.
     pub answered: Vec<String>,
-    /// The enabled tracepoints and markers, whatever enabled them.
+    /// The enabled tracepoints and markers, enabled by any means.
     pub on: Vec<String>,
-    /// Number of times that events fired in remotely controlled sessions that record now.
+    /// Number of fired events in remotely controlled sessions that record now.
     pub fired: BTreeMap<String, u64>,
     /// The tracing features that its platform supports now, in one line.
     pub platform: String,

@@ -1,4 +1,4 @@
-//! Tells which entries in `apps` belong to living processes.
+//! Decides which entries in `apps` belong to living processes.
 
 use super::ApplicationInfo;
 use crate::json::read_json;
@@ -13,7 +13,7 @@ pub fn is_held(entry: &PrivateDir) -> bool {
     is_locked(entry).unwrap_or(true)
 }
 
-/// Returns whether the process of this entry is alive, as far as is known; assumes so in doubt. A file that was damaged says nothing.
+/// Returns whether the process of this entry is alive. Returns true in doubt, for example if the file is damaged.
 pub fn is_alive(entry: &PrivateDir) -> bool {
     if !is_held(entry) {
         return false;
@@ -25,7 +25,7 @@ pub fn is_alive(entry: &PrivateDir) -> bool {
     }
 }
 
-/// What the process of this entry says about itself; `None` if that cannot be read, or is about another process.
+/// Returns the description that the process of this entry wrote; `None` if it cannot be read, or describes another process.
 pub fn description(entry: &PrivateDir) -> Option<ApplicationInfo> {
     read_json::<ApplicationInfo>(entry, PROCESS).ok().filter(|info| Some(info.key()) == key(entry))
 }
@@ -35,9 +35,9 @@ pub fn key(entry: &PrivateDir) -> Option<ProcessKey> {
     ProcessKey::of_directory(entry.path().file_name()?.to_str()?)
 }
 
-/// Removes the entries on which no process holds the lock. Those of a dead process whose child holds it stay until the child ends. The
-/// caller holds the lock on `apps`, so no process is just making an entry. Other files stay: a service may keep its own files in the run
-/// directory.
+/// Removes the entries on which no process holds the lock. If a child of a dead process holds the lock, the entry stays until the child
+/// ends. The caller holds the lock on `apps`, so no process is creating an entry at this moment. Other files stay: a service may keep its
+/// own files in the run directory.
 pub fn remove_stale(apps: &PrivateDir) -> io::Result<()> {
     for name in apps.names()?.into_iter().filter(|name| ProcessKey::of_directory(name).is_some()) {
         if let Some(entry) = apps.open_subdir(&name).ok().filter(|entry| !is_held(entry)) {
@@ -47,7 +47,7 @@ pub fn remove_stale(apps: &PrivateDir) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes an entry: the files that agents make, and the directory if it is then empty.
+/// Removes an entry: the files that agents create, and the directory if it is then empty.
 pub fn remove(apps: &PrivateDir, name: &str, entry: &PrivateDir) {
     for file in [BELL, PROCESS, TRACEPOINTS, STATUS, ALIVE] {
         entry.remove_file(file);

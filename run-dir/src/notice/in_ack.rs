@@ -1,5 +1,5 @@
-//! Notices in the file of an acknowledgement: a list of texts, `notices`, and one of their kinds, `notice_kinds`. A controller prints the
-//! texts, so it need not know the kinds of the agent's version.
+//! Notices in the file of an acknowledgement: a list of texts, `notices`, and a list of their kinds, `notice_kinds`. A controller prints
+//! the texts, so it need not know the kinds of the agent's version.
 
 use super::Notice;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

@@ -1,29 +1,29 @@
-//! What code is mapped where in this process, so that readers of its trace can find the functions of call stacks.
+//! The code mapped into this process, by which readers of its trace find the functions of call stacks.
 
 use fileguard::Checked;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// More mappings than this are not described.
+/// Maximum number of described mappings.
 const MAX_MODULES: usize = 1024;
-/// Longer notes of a file are not read.
+/// Maximum size of a file's notes that are read, in bytes.
 const MAX_NOTES: u64 = 1 << 16;
 
-/// A part of a file that is mapped as code. Mappings of one file at the same distance are one, since pages with patched sites have mappings of
-/// their own.
+/// A part of a file that is mapped as code. Mappings of one file with the same offset between file and memory are merged, because pages
+/// with patched sites have separate mappings.
 #[derive(Debug, PartialEq, Eq)]
 struct Mapping<'a> {
     start: u64,
     end: u64,
-    /// Where it begins in the file.
+    /// The offset in the file at which it begins.
     offset: u64,
     path: &'a str,
 }
 
-/// The mapped code as the metadata has it: `START-END OFFSET BUILD-ID PATH`, numbers in base 16, `-` for a file without a build id.
+/// Returns the mapped code as in the metadata: `START-END OFFSET BUILD-ID PATH`, numbers in base 16, `-` for a file without a build id.
 pub fn modules() -> Vec<String> {
-    // Without it, call stacks have addresses only.
+    // Without this file, call stacks have addresses only.
     let maps = fileguard::read_to_string("/proc/self/maps").unwrap_or_default();
     let describe = |Mapping { start, end, offset, path }: &Mapping<'_>| {
         let id = build_id(Path::new(path)).unwrap_or_else(|| "-".to_owned());
@@ -32,7 +32,7 @@ pub fn modules() -> Vec<String> {
     mappings(&maps).iter().take(MAX_MODULES).map(describe).collect()
 }
 
-/// The code in the lines of `/proc/PID/maps`.
+/// Finds the code in the lines of `/proc/PID/maps`.
 fn mappings(maps: &str) -> Vec<Mapping<'_>> {
     let mut found: Vec<Mapping<'_>> = Vec::new();
     for one in maps.lines().filter_map(mapping) {
@@ -46,7 +46,7 @@ fn mappings(maps: &str) -> Vec<Mapping<'_>> {
     found
 }
 
-/// A line, if it is of executable code of a file.
+/// Parses a line; `None` if it does not describe executable code of a file.
 fn mapping(line: &str) -> Option<Mapping<'_>> {
     let path = &line[line.find('/')?..];
     let mut words = line.split(' ');
@@ -57,7 +57,7 @@ fn mapping(line: &str) -> Option<Mapping<'_>> {
     (is_code && mapping.start >= mapping.offset).then_some(mapping)
 }
 
-/// The build id of an ELF file of 64 bits, from its notes.
+/// Returns the build id of a 64-bit ELF file, from its notes.
 fn build_id(path: &Path) -> Option<String> {
     let file = File::open(path).and_then(Checked::of).ok()?;
     let read = |at: u64, length: u64| {
@@ -76,7 +76,7 @@ fn build_id(path: &Path) -> Option<String> {
     notes.find_map(|segment| gnu_build_id(&read(number(segment, 8, 8)?, number(segment, 32, 8)?)?))
 }
 
-/// The note of the type `NT_GNU_BUILD_ID`.
+/// Finds the note of type `NT_GNU_BUILD_ID`.
 fn gnu_build_id(mut notes: &[u8]) -> Option<String> {
     loop {
         let [name, value, kind] = [number(notes, 0, 4)?, number(notes, 4, 4)?, number(notes, 8, 4)?];
@@ -90,7 +90,7 @@ fn gnu_build_id(mut notes: &[u8]) -> Option<String> {
     }
 }
 
-/// A little-endian number of up to 8 bytes.
+/// Reads a little-endian number of up to 8 bytes.
 fn number(bytes: &[u8], at: usize, length: usize) -> Option<u64> {
     let bytes = bytes.get(at..at + length)?;
     Some(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))

@@ -1,15 +1,15 @@
-//! Files that name what a process is to open: outputs, addresses, programs.
+//! The author of files that name outputs, addresses or programs for a process to open.
 //!
-//! In a run directory that a group shares, any member can write such a file, and the processes of another one read it. They open what it names with
-//! their own rights. That is done for the process's own user and for root only:
+//! In a run directory that a group shares, any member can write such a file, and the processes of other members read it. They open the
+//! named files with their own rights. They do so only for files written by their own user or by root:
 //!
 //! ```text
-//!   a description is written   ─▶ a new file of its writer, 0640 ─▶ renamed: no other member can change what it says, or whose it is
-//!   a description is acted on  ─▶ the file that was read: of this user or of root, and nobody else may write to it?
+//!   a description is written   ─▶ a new file of its writer, 0640 ─▶ renamed: no other member can change its contents or owner
+//!   a description is acted on  ─▶ check of the file that was read: owned by this user or root, and writable by no other user
 //! ```
 //!
-//! A file also says for which session it was written: a member can move it, and cannot change that. A process that has more rights than its user
-//! acts on what root has written only.
+//! A file also names the session that it was written for: a member can move it, but not change that. A process that has more rights than
+//! its user acts only on files written by root.
 
 use super::{PrivateDir, is_no_room};
 use crate::credentials::Credentials;
@@ -19,21 +19,22 @@ use rustix::fs::fstat;
 use std::fs::File;
 use std::io;
 
-/// Whether what a file names may be opened with the rights of this process.
+/// The result of checking the author of a file: may its targets be opened with the rights of this process?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Author {
-    /// It was written by this user or by root, whom the process serves anyway.
+    /// It was written by this user or by root; the process trusts both.
     Trusted,
-    /// It was written, or can be changed, by this other member of the group, or by its own user, who has fewer rights.
+    /// It was written, or can be changed, by this other member of the group, or by the process's own user, who has fewer rights than the
+    /// process.
     Other(u32),
     /// It was written for another session, and moved to this one.
     Moved,
 }
 
 impl Author {
-    /// Who has written the file.
+    /// Returns the author of the file.
     pub fn of(file: &File) -> io::Result<Self> {
-        // Nobody else can enter the directory.
+        // Without a group, only this user can enter the directory.
         if group().is_none() {
             return Ok(Self::Trusted);
         }
@@ -45,7 +46,7 @@ impl Author {
         Ok(if is_trusted { Self::Trusted } else { Self::Other(stat.st_uid) })
     }
 
-    /// The same for a file that says that it was written for the session `found`, and is in the place of that of `session`.
+    /// The same for a file that states that it was written for the session `found`, and is in the directory of `session`.
     #[must_use]
     pub fn for_session(self, session: &str, found: impl FnOnce() -> Option<String>) -> Self {
         match self {
@@ -54,7 +55,7 @@ impl Author {
         }
     }
 
-    /// Why what the file names is not opened.
+    /// Returns the reason why the targets of the file are not opened.
     pub fn distrust(self) -> String {
         match self {
             Self::Trusted => String::new(),
@@ -64,7 +65,7 @@ impl Author {
     }
 }
 
-/// Why nothing is opened that the file names.
+/// Returns the message about targets that are not opened.
 pub fn refused(author: Author) -> String {
     let user = rustix::process::geteuid().as_raw();
     let reason = author.distrust();
@@ -76,7 +77,7 @@ pub fn refused(author: Author) -> String {
 }
 
 impl PrivateDir {
-    /// Reads the file `name`, which is no longer than `most` bytes, and tells who has written it.
+    /// Reads the file `name`, which is at most `most` bytes long, and returns its author.
     pub fn read_authored(&self, name: &str, most: u64) -> io::Result<(Vec<u8>, Author)> {
         let file = self.open_file(name)?;
         let author = Author::of(&file)?;
@@ -88,8 +89,8 @@ impl PrivateDir {
         self.put_made(name, bytes, Self::create_readable)
     }
 
-    /// Does the same also on a full file system, if the file has a spare, which it has afterwards. What comes out of the spare is
-    /// the file of who has made that, and names nothing to others.
+    /// The same, but also works on a full file system, if the file has a spare; the file has a spare afterwards. A file made from the spare
+    /// is owned by the spare's creator, and other users do not open its targets.
     pub fn replace_authored(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         self.remove_file(&Self::temporary(name));
         match self.put_authored(name, bytes) {

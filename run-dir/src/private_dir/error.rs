@@ -1,4 +1,4 @@
-//! Why a directory cannot be used or trusted.
+//! The errors of using a directory.
 
 use super::is_no_room;
 use fileguard::shortage_mend;
@@ -34,7 +34,7 @@ pub enum DirError {
         owner: u32,
         /// The right that the owner does not have.
         reason: String,
-        /// What to do.
+        /// The remedy.
         mend: &'static str,
     },
     /// An operation failed. Symbolic links are not followed.
@@ -50,10 +50,10 @@ pub enum DirError {
 }
 
 impl DirError {
-    /// The message, and what mends the error: `elsewhere` says how to name another place, which does not help against every error.
+    /// Returns the message and the remedy. `elsewhere` describes how to choose another place, which does not help against every error.
     pub fn with_mend(&self, elsewhere: &str) -> String {
         match self {
-            // It says so itself.
+            // The message contains the remedy.
             Self::MoreRights { .. } => self.to_string(),
             Self::Io { source, .. } => match shortage_mend(source) {
                 Some(mend) => format!("{self}{mend}"),

@@ -1,8 +1,8 @@
-//! The run directory of a process that may leave the root directory in which it has found it (`chroot`, `pivot_root`, `setns`).
+//! The run directory of a process that may leave the root directory in which it found the run directory (`chroot`, `pivot_root`, `setns`).
 //!
-//! Paths below the run directory lead nowhere then, or into a directory of the same name that no controller looks at. They are therefore opened
-//! from the descriptor that the process keeps. So they are where a group shares the run directory: a member could put a symbolic link in the place of
-//! any directory.
+//! After that, paths below the run directory do not exist, or lead to a directory of the same name that no controller reads. They are
+//! therefore opened relative to a descriptor that the process keeps. The same is done where a group shares the run directory, because a
+//! member could replace any directory by a symbolic link.
 
 use super::{DirError, OPEN_DIR, PrivateDir};
 use crate::group::group;
@@ -26,7 +26,7 @@ fn root() -> Option<(u64, u64)> {
 }
 
 impl PrivateDir {
-    /// Keeps this directory for the paths below it. Only the first one of a process is kept.
+    /// Keeps this directory for the paths below it. Only the first call in a process has an effect.
     pub fn keep(&self) {
         let (Some(root), Ok(path), Ok(fd)) = (root(), std::path::absolute(&self.path), self.again()) else {
             return;
@@ -43,8 +43,8 @@ impl PrivateDir {
         let _ = KEPT.get().map(|kept| kept.fd.get());
     }
 
-    /// Opens the directory at `path` by `step` from one to the next, if it is below the kept directory, and this process has another root
-    /// directory by now, or shares the kept one.
+    /// Opens the directory at `path`, calling `step` for each component, if it is below the kept directory, and this process has another
+    /// root directory by now, or a group shares the kept directory.
     pub(super) fn kept(path: &Path, step: fn(&Self, &str) -> Result<Self, DirError>) -> Option<Result<Self, DirError>> {
         let kept = KEPT.get()?;
         let below = path.strip_prefix(&kept.path).ok().filter(|_| group().is_some() || root() != Some(kept.root))?;
@@ -58,7 +58,7 @@ impl PrivateDir {
         Some(names.fold(first, |dir, name| step(&dir?, name)))
     }
 
-    /// Returns whether this process has left the root directory in which it has [kept](Self::keep) its run directory.
+    /// Returns whether this process has left the root directory in which it [kept](Self::keep) its run directory.
     pub fn has_left_root() -> bool {
         KEPT.get().is_some_and(|kept| root() != Some(kept.root))
     }

@@ -7,7 +7,8 @@ use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 impl PrivateDir {
-    /// Makes the directory `name` in this one. It gets its name when the group has access: other members may look for it all the time.
+    /// Creates the directory `name` in this one. It is renamed to `name` after the group was given access, because other members may look
+    /// for it at any time.
     pub(super) fn make_shared_subdir(&self, name: &str) -> Result<Self, DirError> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         // Relaxed: the numbers of this process differ.

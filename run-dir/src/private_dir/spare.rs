@@ -1,7 +1,7 @@
-//! Files that can be replaced although their file system is full.
+//! Files that can be replaced on a full file system.
 //!
-//! Beside such a file is a spare, `.NAME.spare`, whose room was allocated while there was some. A replacement takes new room if it can, and
-//! the spare if it cannot:
+//! Next to such a file is a spare, `.NAME.spare`, whose space was allocated in advance. A replacement allocates new space if possible;
+//! otherwise it uses the spare:
 //!
 //! ```text
 //!   there is room:   write `.NAME.new`   ─▶ rename to NAME ─▶ allocate the spare, if it is missing or too small
@@ -9,7 +9,7 @@
 //! ```
 //!
 //! No step writes to a file that readers see, so they find the old contents or the new ones. If the writer is killed before the exchange,
-//! the next replacement writes the spare again. Nothing is released on the way, so no other program can take the room in between.
+//! the next replacement writes the spare again. No step releases space, so no other program can take it in between.
 
 use super::PrivateDir;
 use rustix::fs::{FallocateFlags, RenameFlags, fallocate, renameat_with};
@@ -17,11 +17,11 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::time::SystemTime;
 
-/// How many bytes a file can grow by before its spare is too small.
+/// Number of bytes by which a file can grow before its spare is too small.
 const GROWTH: u64 = 4096;
 
 impl PrivateDir {
-    /// Like [`PrivateDir::replace`], but uses the spare if there is no room. Afterwards the file has a spare, if there is room for one.
+    /// Like [`PrivateDir::replace`], but uses the spare if there is no space. Afterwards the file has a spare, if there is space for one.
     pub(crate) fn replace_with_spare(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         match self.replace(name, bytes) {
             Err(error) if is_no_room(&error) => self.use_spare(name, bytes).map_err(|_| error)?,
@@ -31,8 +31,7 @@ impl PrivateDir {
         Ok(())
     }
 
-    /// Allocates the spare of the file `name` of `len` bytes, unless there is one that is large enough. A smaller one stays if there is no
-    /// room.
+    /// Allocates the spare of the file `name` of `len` bytes, unless a large enough one exists. A smaller one stays if there is no space.
     pub(crate) fn keep_spare(&self, name: &str, len: u64) {
         let spare = Self::spare(name);
         let found = self.file_len(&spare);
@@ -53,7 +52,8 @@ impl PrivateDir {
         let file = self.open_to_change(&spare)?;
         (&*file).write_all(bytes)?;
         file.set_len(bytes.len() as u64)?;
-        // Readers recognise a version by inode and time. The kernel's time stamps are too coarse for an inode that comes back.
+        // Readers recognise a version by inode and time. The kernel's time stamps are too coarse to distinguish versions whose inode is
+        // reused.
         file.set_modified(SystemTime::now())?;
         self.open.at(|fd| renameat_with(fd, &spare, fd, name, RenameFlags::EXCHANGE))
     }

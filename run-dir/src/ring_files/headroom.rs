@@ -1,21 +1,21 @@
-//! The memory that is left to a process: in its cgroup and those above it, in the file system of its rings, and in the machine.
+//! The memory available to a process: in its cgroup and its parents, in the file system of its rings, and in the machine.
 //!
-//! A process that exceeds the limit of its cgroup is killed, and so may be the programs beside it. So rings leave room in each of these
-//! places: a quarter of what there would be without the rings of this session, those of its other processes included, and at least a
-//! sixteenth of the whole.
+//! A process that exceeds the limit of its cgroup is killed, and other programs in the cgroup may be killed as well. Therefore rings leave
+//! memory free in each of these places: a quarter of what would be available without the rings of this session (of all its processes), and
+//! at least a sixteenth of the whole.
 
 use rustix::fs::fstatvfs;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-/// A limit from which on there is none: cgroup v1 has the largest number of pages instead of `max`.
+/// Values from here on mean no limit: cgroup v1 has the largest number of pages instead of `max`.
 const UNLIMITED: u64 = 1 << 60;
 
-/// A place that bounds the memory of a process.
+/// A limit on the memory of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// What it is, as messages call it.
+    /// Its name in messages.
     name: String,
     kind: io::ErrorKind,
     limit: u64,
@@ -23,23 +23,23 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// How much of the bytes that the rings of a session take may be here.
+    /// Returns the maximum share of the session's ring bytes, `used`, that may be in this place.
     pub(super) fn part(&self, used: u64) -> u64 {
         used.min(self.limit.saturating_sub(self.available))
     }
 
-    /// How many more bytes rings may take here, where those of the session take `used` bytes already, here or elsewhere.
+    /// Returns how many more bytes rings may take here; those of the session take `used` bytes already, here or elsewhere.
     pub(super) fn room(&self, used: u64) -> u64 {
         let reserve = (self.available.saturating_add(self.part(used)) / 4).max(self.limit / 16);
         self.available.saturating_sub(reserve)
     }
 
-    /// The same place after so many more bytes were taken.
+    /// Returns the same place after this many more bytes were taken.
     pub(super) fn after(&self, taken: u64) -> Self {
         Self { available: self.available.saturating_sub(taken), ..self.clone() }
     }
 
-    /// The error of a request for which there is no room.
+    /// Returns the error of a request that exceeds the available memory.
     pub(super) fn error(&self, what: &str) -> io::Error {
         let Self { name, kind, limit, available } = self;
         let text = format!(
@@ -49,7 +49,7 @@ impl Place {
     }
 }
 
-/// The places that bound this process now; `dir` is on the file system of its rings.
+/// Returns the places that limit this process now; `dir` is on the file system of its rings.
 pub(super) fn places(dir: Option<impl AsFd>) -> Vec<Place> {
     let mut places = cgroups();
     places.extend(dir.and_then(file_system));
@@ -57,7 +57,7 @@ pub(super) fn places(dir: Option<impl AsFd>) -> Vec<Place> {
     places
 }
 
-/// `info` is `/proc/meminfo`.
+/// Returns the memory of the machine; `info` is `/proc/meminfo`.
 fn machine(info: &str) -> Option<Place> {
     let bytes = |name: &str| {
         let line = info.lines().find_map(|line| line.strip_prefix(name))?;
@@ -70,13 +70,13 @@ fn machine(info: &str) -> Option<Place> {
 fn file_system(dir: impl AsFd) -> Option<Place> {
     let found = fstatvfs(dir).ok()?;
     let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
-    // Some file systems have no limit, or do not tell it.
+    // Some file systems have no limit, or do not report it.
     let limit = Some(bytes(found.f_blocks)).filter(|limit| *limit > 0)?;
     let (name, kind) = ("the file system of the rings".to_owned(), io::ErrorKind::StorageFull);
     Some(Place { name, kind, limit, available: bytes(found.f_bavail) })
 }
 
-/// The cgroups with a limit on memory that this process is in.
+/// Returns the cgroups of this process that have a memory limit.
 fn cgroups() -> Vec<Place> {
     let read = |path: &str| fileguard::read_to_string(path).unwrap_or_default();
     let (own, mounts) = (read("/proc/self/cgroup"), read("/proc/self/mountinfo"));
@@ -88,7 +88,7 @@ fn limits(version: Version, own: &str, mounts: &str) -> Vec<Place> {
     path.ancestors().take_while(|path| path.starts_with(&mount)).filter_map(|path| version.place(path)).collect()
 }
 
-/// The two interfaces of cgroups. A machine may have both, and the memory controller is in one of them.
+/// The two interfaces of cgroups. A machine may have both; the memory controller is in one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Version {
     V1,
@@ -98,7 +98,7 @@ enum Version {
 impl Version {
     const ALL: [Self; 2] = [Self::V1, Self::V2];
 
-    /// Where the hierarchy is mounted, and the directory of this process in it. `own` is `/proc/self/cgroup`, `mounts` is
+    /// Finds the mount point of the hierarchy, and the directory of this process in it. `own` is `/proc/self/cgroup`, `mounts` is
     /// `/proc/self/mountinfo`.
     fn find(self, own: &str, mounts: &str) -> Option<(PathBuf, PathBuf)> {
         let path = own.lines().find_map(|line| {
@@ -123,13 +123,13 @@ impl Version {
             is_this.then_some((root, point))
         })?;
         let mount = PathBuf::from(mount);
-        // Of a container that sees its own cgroup only, the root of the mount is that one.
+        // In a container that sees only its own cgroup, the root of the mount is that cgroup.
         let below = Path::new(path).strip_prefix(root).unwrap_or(Path::new(""));
         let path = mount.join(below.strip_prefix("/").unwrap_or(below));
         Some((mount, path))
     }
 
-    /// The limit of the cgroup at `path`, if it has one.
+    /// Returns the limit of the cgroup at `path`, if it has one.
     fn place(self, path: &Path) -> Option<Place> {
         let read = |name: &str| fileguard::read_to_string(path.join(name)).ok();
         let number = |name: &str| read(name)?.trim().parse::<u64>().ok();
@@ -139,7 +139,7 @@ impl Version {
         };
         let limit = limits.iter().filter_map(|name| number(name)).min().filter(|limit| *limit < UNLIMITED)?;
         let usage = number(usage)?;
-        // The kernel drops such pages before it lets the cgroup run out of memory.
+        // The kernel reclaims such pages before the cgroup runs out of memory.
         let stat = read("memory.stat").unwrap_or_default();
         let reclaimable = stat.lines().find_map(|line| line.strip_prefix(reclaimable)?.trim().parse::<u64>().ok());
         let used = usage.saturating_sub(reclaimable.unwrap_or(0));
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn a_quarter_stays_free_and_at_least_a_sixteenth_of_the_whole() {
         assert_eq!(Place::with(16 * MIB, 12 * MIB).room(0), 9 * MIB);
-        // The same place after 9 MiB were taken: nothing more, however often it is asked.
+        // The same place after 9 MiB were taken: no more is granted, however often it is requested.
         assert_eq!(Place::with(16 * MIB, 12 * MIB).after(9 * MIB).room(9 * MIB), 0);
         assert_eq!(Place::with(64 * MIB, 5 * MIB).room(0), MIB, "little is left of much");
         assert_eq!(Place::with(64 * MIB, 4 * MIB).room(0), 0);
@@ -190,7 +190,7 @@ mod tests {
                       41 31 0:38 /x /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw\n";
         let found = |mount: &str, path: &str| Some((PathBuf::from(mount), PathBuf::from(path)));
         assert_eq!(Version::V1.find(v1, mounts), found("/sys/fs/cgroup/memory", "/sys/fs/cgroup/memory/a/b"));
-        // The mount shows a part of the hierarchy: the process's own.
+        // The mount shows a part of the hierarchy: the cgroup of the process.
         assert_eq!(Version::V2.find(v1, mounts), found("/sys/fs/cgroup/unified", "/sys/fs/cgroup/unified/"));
         assert_eq!(Version::V1.find("0::/x\n", mounts), None);
         assert_eq!(

@@ -20,7 +20,7 @@ use tracepoint_sinks::BucketWords;
 
 /// The smallest page size of all supported architectures.
 const PAGE: usize = 4096;
-/// The size of what is loaded at once, in bytes.
+/// Size of the unit of loads, in bytes.
 const WORD: usize = 8;
 
 /// The directory and the name of a mapped file.
@@ -41,23 +41,23 @@ pub(super) struct Mapping {
 }
 
 impl Mapping {
-    /// Maps the first `len` bytes of `file`, which is new: it has that length, its space is allocated, and it is all zero. It is called
-    /// `name`.
+    /// Maps the first `len` bytes of `file`, a new file called `name`. The file has that length, its space is allocated, and it is all
+    /// zero.
     pub(super) fn of(file: &File, name: FileName, len: usize, reservation: Reservation) -> io::Result<Self> {
         let mapping = Self::new(MmapOptions::new().len(len).map_raw(file)?, Some(name), reservation)?;
         mapping.make_resident(0..len)?;
         Ok(mapping)
     }
 
-    /// Private memory of `len` bytes.
+    /// Maps private memory of `len` bytes.
     pub(super) fn anonymous(len: usize, reservation: Reservation) -> io::Result<Self> {
         let mapping = Self::new(MmapOptions::new().len(len).map_anon()?.into(), None, reservation)?;
         mapping.make_resident(0..len)?;
         Ok(mapping)
     }
 
-    /// Maps the first `len` bytes of `file`, which has that length, whose space is allocated, and which other processes have mapped too. They
-    /// are made resident without a write, which could undo one of another process.
+    /// Maps the first `len` bytes of `file`. The file has that length, its space is allocated, and other processes map it too. The pages
+    /// are made resident without a write, which could undo a write of another process.
     pub(super) fn shared(file: &File, len: usize) -> io::Result<Self> {
         Self::new(MmapOptions::new().len(len).populate().map_raw(file)?, None, Reservation::of_page(len))
     }
@@ -79,7 +79,7 @@ impl Mapping {
         Ok(())
     }
 
-    /// Makes these bytes resident, which are zero, and whose space is allocated if they are in a file. Nothing else accesses them.
+    /// Makes these bytes resident. They are zero, and their space is allocated if they are in a file. They are not accessed concurrently.
     fn make_resident(&self, bytes: Range<usize>) -> io::Result<()> {
         assert!(bytes.end <= self.map.len(), "inside the mapping");
         match self.map.advise_range(Advice::PopulateWrite, bytes.start, bytes.len()) {
@@ -172,7 +172,7 @@ unsafe impl RingMemory for Mapping {
     }
 }
 
-/// For a mapping of a bucket's file.
+/// Accesses a mapping of a bucket's file.
 impl AsRef<BucketWords> for Mapping {
     fn as_ref(&self) -> &BucketWords {
         assert!(size_of::<BucketWords>() <= self.map.len(), "inside the mapping");
@@ -182,7 +182,7 @@ impl AsRef<BucketWords> for Mapping {
     }
 }
 
-/// For a mapping of the file with the sum of a session's rings.
+/// Accesses a mapping of the file with the sum of a session's rings.
 impl AsRef<MemorySum> for Mapping {
     fn as_ref(&self) -> &MemorySum {
         assert!(size_of::<MemorySum>() <= self.map.len(), "inside the mapping");

@@ -1,4 +1,4 @@
-//! The rings of a recording that are in no file, with what explains them, for snapshots by this process.
+//! The rings of a recording without ring files, with their descriptions, for snapshots by this process.
 
 use super::mapping::{Mapping, SharedMapping};
 use crate::ring_identity::Identity;
@@ -7,21 +7,22 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tracepoint_reader::internal::{Bytes, MemoryRings};
 use tracepoint_ring::channel::{RING_IDENTITY, RingRequest};
 
-/// A ring: its class, its index in the channel (`u64::MAX` for threads without a ring), and its memory for as long as its channel has it.
+/// A ring: its class, its index in the channel (`u64::MAX` for threads without a ring), and its memory, which lives as long as the channel
+/// uses it.
 type Entry = ((u64, u32), Weak<Mapping>);
 
-/// What the directory of a process has where the rings are in files.
+/// The contents that the directory of a process would have if the rings were in files.
 #[derive(Debug)]
 pub struct MemoryImage {
     session: String,
     identity: Identity,
-    /// The metadata of the trace, and the list of the sinks' outputs. No lock is held for longer than a copy takes.
+    /// The metadata of the trace, and the list of the sinks' outputs. The lock is held only while they are copied.
     described: Mutex<(Vec<u8>, Vec<u8>)>,
     rings: Mutex<Vec<Entry>>,
 }
 
 impl MemoryImage {
-    /// An image of the session of this name, without rings.
+    /// Creates an image of the session of this name, without rings.
     pub fn new(session: &str) -> Arc<Self> {
         let identity = Identity::of_this_process(session, Path::new(""));
         let session = session.to_owned();
@@ -34,7 +35,7 @@ impl MemoryImage {
         *self.described.lock().unwrap_or_else(PoisonError::into_inner) = described;
     }
 
-    /// Adds the memory of a ring, and identifies it.
+    /// Adds the memory of a ring, and writes its identity page.
     pub(super) fn add(&self, request: RingRequest<'_>, mut mapping: Mapping) -> SharedMapping {
         if request.len >= RING_IDENTITY.end {
             mapping.write(RING_IDENTITY.start, &self.identity.page(request.channel));
@@ -46,11 +47,11 @@ impl MemoryImage {
         SharedMapping(mapping)
     }
 
-    /// The rings as they are now.
+    /// Returns the current rings.
     pub fn rings(&self) -> MemoryRings {
         let (metadata, outputs) = self.described.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        // As files are ordered: those of threads without a ring come last.
+        // Sorted like files: the pseudo-rings of threads without a ring come last.
         rings.sort_by_key(|(key, _)| *key);
         let ring = |((index, class), mapping): (_, Weak<Mapping>)| {
             let name = if index == u64::MAX { format!("{class}-orphans") } else { format!("{class}-{index}") };

@@ -1,8 +1,8 @@
-//! The memory of a session's rings, or of its statistics, in this process: what they take, and what they may take.
+//! The memory of a session's rings, or of its statistics, in this process, and its limits.
 //!
-//! Each process has a bound of its own. Below it, the rings of all processes of the session together stay below its cap, if there is one, and leave
-//! [headroom](super::headroom) in the cgroup, the file system and the machine. Many processes that start at once each find much memory free: what
-//! all have [reserved](SharedMemory) counts, whether it is taken yet or not.
+//! Each process has its own bound. In addition, the rings of all processes of the session together stay below its cap, if there is one, and
+//! leave [headroom](super::headroom) in the cgroup, the file system and the machine. Many processes that start at once each find much
+//! memory free; therefore the sum of all [reservations](SharedMemory) counts, not the memory that is already in use.
 
 use super::headroom::{Place, places};
 use crate::private_dir::PrivateDir;
@@ -12,60 +12,60 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long the places that bound the process are not looked at again.
+/// Duration of the cache of the available memory.
 const FRESH: Duration = Duration::from_millis(20);
-/// How long a request fails immediately after a refusal. What is full stays full for a while, and an attempt takes time.
+/// Time after a refusal during which requests fail immediately. Memory usually stays full for a while, and an attempt takes time.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Rings have the largest size up to an eighth of the bound, and half of it for each further part.
+/// Rings have the largest size up to an eighth of the bound; the size halves for each further such part.
 const PARTS: u64 = 32;
 const PARTS_OF_FULL_SIZE: u64 = PARTS / 8;
 
-/// The sum of what the rings of all processes of a session take.
+/// The sum of the ring memory of all processes of a session.
 pub trait SharedMemory: fmt::Debug + Send + Sync {
-    /// The bytes.
+    /// Returns the bytes.
     fn bytes(&self) -> u64;
 
-    /// Adds and subtracts.
+    /// Adds `more` bytes and subtracts `less`.
     fn change(&self, more: u64, less: u64);
 
-    /// The error of a request for so many bytes that was added already, if the sum exceeds its cap.
+    /// Fails if the sum, which already includes the requested bytes, exceeds its cap.
     fn check(&self, bytes: u64) -> io::Result<()>;
 
-    /// Corrects the sum by what the files of the living processes take, this one's included; `false` if that is not done now.
+    /// Corrects the sum by counting the files of the living processes, including this one; returns `false` if no count took place.
     fn count(&self) -> bool;
 }
 
 /// The memory of a session's rings, or of its statistics, in this process.
 #[derive(Debug)]
 pub struct ProcessMemory {
-    /// What takes it: `rings` or `statistics`.
+    /// The user of the memory: `rings` or `statistics`.
     what: &'static str,
     bound: u64,
-    /// Where the files are; `None` if there are none.
+    /// The directory of the files; `None` without files.
     dir: Option<Arc<PrivateDir>>,
     used: AtomicU64,
-    /// With that of the session's other processes; `None` if it is not known.
+    /// The sum over the session's processes; `None` if unknown.
     session: Option<Box<dyn SharedMemory>>,
     seen: Mutex<Seen>,
 }
 
-/// What was seen last.
+/// The last observations.
 #[derive(Debug, Default)]
 struct Seen {
-    /// When, with the bytes that the rings of the session took then.
+    /// The places, the time of the observation, and the bytes that the rings of the session took then.
     places: Option<(Instant, u64, Vec<Place>)>,
-    /// Time and reason of the last refusal, if no request succeeded since.
+    /// Time and reason of the last refusal, if no request has succeeded since.
     refusal: Option<(Instant, io::ErrorKind, String)>,
 }
 
 impl ProcessMemory {
-    /// Memory of at most `bound` bytes, whose files are in `dir` if there are any.
+    /// Creates memory of at most `bound` bytes, with files in `dir` if there are any.
     pub fn new(what: &'static str, bound: u64, dir: Option<Arc<PrivateDir>>) -> Arc<Self> {
         Self::in_session(what, bound, dir, None)
     }
 
-    /// Memory that counts in this sum, too.
+    /// Creates memory that is also counted in this sum.
     pub fn in_session(
         what: &'static str,
         bound: u64,
@@ -75,12 +75,12 @@ impl ProcessMemory {
         Arc::new(Self { what, bound, dir, used: AtomicU64::new(0), session, seen: Mutex::default() })
     }
 
-    /// The bytes that the rings take.
+    /// Returns the bytes that the rings take.
     pub fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Why the last ring could not be made, if it could not.
+    /// Returns the reason why the last ring could not be created, if it could not.
     pub fn refusal(&self) -> Option<String> {
         self.seen().refusal.as_ref().map(|(.., text)| text.clone())
     }
@@ -89,21 +89,21 @@ impl ProcessMemory {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The last refusal, if it is so recent that another attempt is in vain.
+    /// Returns the last refusal, if it is so recent that another attempt would be pointless.
     pub(super) fn recent_refusal(&self) -> Option<io::Error> {
         let seen = self.seen();
         let recent = seen.refusal.as_ref().filter(|(when, ..)| when.elapsed() < PAUSE);
         recent.map(|(_, kind, text)| io::Error::new(*kind, text.clone()))
     }
 
-    /// Remembers the outcome of a request.
+    /// Stores the outcome of a request.
     pub(super) fn note<T>(&self, outcome: io::Result<T>) -> io::Result<T> {
         let refusal = outcome.as_ref().err().map(|error| (Instant::now(), error.kind(), error.to_string()));
         self.seen().refusal = refusal;
         outcome
     }
 
-    /// The size of the next ring, of those in `sizes`: the more memory the rings take, of this process or of the session, the less.
+    /// Chooses the size of the next ring from `sizes`: the more memory the rings of this process or session take, the smaller.
     pub(super) fn choose_size(&self, sizes: &[usize]) -> usize {
         let (used, of_session) = (self.used(), self.of_session(0));
         let place = self.tightest(of_session);
@@ -118,13 +118,13 @@ impl ProcessMemory {
         *sizes[first..].iter().find(fits).unwrap_or(&sizes[sizes.len() - 1])
     }
 
-    /// How many bytes the rings may take in which threads go on, of the `configured` ones: a quarter of the bound, so that new threads find
-    /// rings.
+    /// Returns how many bytes the additional rings of threads that fill their own may take, of the `configured` number: at most a quarter
+    /// of the bound, so that new threads find rings.
     pub(super) fn overflow_limit(&self, configured: usize) -> usize {
         configured.min(usize::try_from(self.bound / 4).unwrap_or(usize::MAX))
     }
 
-    /// Reserves `len` bytes, if that leaves enough for the program. Their file, if there is one, is there already.
+    /// Reserves `len` bytes, if enough memory remains for the program. If the memory is in a file, the file already exists.
     pub fn reserve(self: &Arc<Self>, len: usize) -> io::Result<Reservation> {
         self.take(len as u64)?;
         Ok(Reservation { memory: Arc::clone(self), bytes: AtomicU64::new(len as u64) })
@@ -147,7 +147,7 @@ impl ProcessMemory {
         self.session.iter().for_each(|session| session.change(0, bytes));
     }
 
-    /// What the rings of the session take without the `pending` bytes: at least those of this process.
+    /// Returns the bytes that the rings of the session take without the `pending` bytes: at least those of this process.
     fn of_session(&self, pending: u64) -> u64 {
         let sum = self.session.as_ref().map_or(0, |session| session.bytes());
         sum.max(self.used()).saturating_sub(pending)
@@ -166,7 +166,7 @@ impl ProcessMemory {
         Err(io::Error::new(io::ErrorKind::QuotaExceeded, text))
     }
 
-    /// Whether `bytes` that were added already are too many for the session's cap, or for a place.
+    /// Fails if `bytes`, which were already added, exceed the session's cap, or the available memory.
     fn check_session(&self, bytes: u64) -> io::Result<()> {
         self.session.as_ref().map_or(Ok(()), |session| session.check(bytes))?;
         let used = self.of_session(bytes);
@@ -176,7 +176,8 @@ impl ProcessMemory {
         }
     }
 
-    /// The place with the least room; `None` if there is no limit. `used`: the bytes that the rings of the session take.
+    /// Returns the place with the least room; `None` if there is no limit. `used` is the number of bytes that the rings of the session
+    /// take.
     fn tightest(&self, used: u64) -> Option<Place> {
         let mut seen = self.seen();
         if seen.places.as_ref().is_none_or(|(when, ..)| when.elapsed() >= FRESH) {
@@ -188,7 +189,7 @@ impl ProcessMemory {
     }
 }
 
-/// Memory that is reserved. Dropping it gives it back.
+/// Reserved memory, released on drop.
 #[derive(Debug)]
 pub struct Reservation {
     memory: Arc<ProcessMemory>,
@@ -196,20 +197,20 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// For a page that all processes of a session share: whether it may be taken is not checked, which is for the memory that events take.
+    /// Creates a reservation for a page that all processes of a session share. It is not checked: the checks are for the memory of events.
     pub(super) fn of_page(len: usize) -> Self {
         let memory = ProcessMemory::new("pages", len as u64, None);
         memory.used.store(len as u64, Ordering::Relaxed);
         Self { memory, bytes: AtomicU64::new(len as u64) }
     }
 
-    /// Gives a part back.
+    /// Releases a part.
     pub(super) fn shrink(&self, bytes: usize) {
         self.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
         self.memory.give_back(bytes as u64);
     }
 
-    /// Reserves so much more.
+    /// Reserves this many more bytes.
     pub(super) fn grow(&self, bytes: usize) -> io::Result<()> {
         self.memory.note(self.memory.take(bytes as u64))?;
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -230,7 +231,7 @@ mod tests {
     const KIB: usize = 1 << 10;
     const SIZES: [usize; 5] = [1044 * KIB, 520 * KIB, 264 * KIB, 136 * KIB, 72 * KIB];
 
-    /// Takes rings until there is no room for another one.
+    /// Creates rings until no room is left for another one.
     fn fill(bound: u64) -> Vec<usize> {
         let memory = ProcessMemory::new("rings", bound, None);
         memory.seen().places = Some((Instant::now() + Duration::from_secs(3600), 0, Vec::new()));
@@ -279,7 +280,7 @@ mod tests {
         }
     }
 
-    /// All find the same memory free, before the first of them has taken any.
+    /// All find the same memory free, before the first one has taken any.
     #[test]
     fn a_thousand_processes_at_once_leave_a_quarter_free_and_all_have_rings() {
         const MIB: u64 = 1 << 20;

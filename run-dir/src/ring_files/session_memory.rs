@@ -1,13 +1,14 @@
-//! What the rings of all processes of a session take together: a sum in a mapped file, so that making a ring costs the same however many
-//! processes there are, and no process waits for another.
+//! The ring memory of all processes of a session: a sum in a mapped file. The cost of creating a ring does not depend on the number of
+//! processes, and no process waits for another.
 //!
-//! A process makes the file of a ring, without memory yet, adds its length to the sum, and takes the memory if the sum stays below the cap. It
-//! subtracts the length when the ring is unmapped, or a part of it given back, and removes the file after that. What a killed process had
-//! reserved stays in the sum until a process is refused: it then counts the rings of all living processes, which is a look at each of them,
-//! and corrects the sum. Counting takes at most a twentieth of the time, and one process counts at a time.
+//! A process creates the file of a ring without allocating memory, adds its length to the sum, and allocates the memory if the sum stays
+//! below the cap. It subtracts the length when the ring is unmapped, or a part of it released, and removes the file after that.
+//! Reservations of a killed process stay in the sum until a request of another process is refused. That process then counts the rings of
+//! all living processes, which takes a few system calls for each, and corrects the sum. Counting takes at most a twentieth of the time, and
+//! only one process counts at a time.
 //!
-//! The sum is never too small: it is read before the files are counted, so a length that it contains is that of a file which is found. A
-//! ring that is made or removed meanwhile may be in it twice, until the next count.
+//! The sum is never too small: it is read before the files are counted, so every length that it contains belongs to a file that is found. A
+//! ring that is created or removed meanwhile may be counted twice, until the next count.
 
 use super::mapping::Mapping;
 use super::process_memory::SharedMemory;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How much longer than counting the time until it may be done again is, and the longest such time.
+/// The minimum pause between two counts, as a multiple of the duration of a count; and the maximum pause.
 const REST: u32 = 19;
 const MAX_REST: Duration = Duration::from_secs(10);
 
@@ -28,19 +29,19 @@ const MAX_REST: Duration = Duration::from_secs(10);
 pub struct SessionMemory {
     map: Mapping,
     dir: Arc<ProcessDir>,
-    /// The most that the rings of all processes may take, in bytes.
+    /// Maximum size of the rings of all processes, in bytes.
     cap: Option<u64>,
-    /// A forked child has not mapped the file.
+    /// The process that mapped the file: a forked child has no mapping.
     process: u32,
 }
 
 impl SessionMemory {
-    /// That of the session in which `dir` is this process's directory.
+    /// Opens the sum of the session in which `dir` is this process's directory.
     pub fn open(dir: Arc<ProcessDir>, cap: Option<u64>) -> Result<Self, RingDirError> {
         let file = dir.open_memory()?;
         let failed = |error| dir.session().failed("map", MEMORY, error);
         let mut map = Mapping::shared(&file, MEMORY_SIZE).map_err(failed)?;
-        // If the file is cut off, the sum is zero from then on, for this process.
+        // If the file is truncated, the sum is zero from then on, for this process.
         map.guard(&Arc::default()).map_err(failed)?;
         Ok(Self { map, dir, cap, process: process::id() })
     }
@@ -80,23 +81,23 @@ impl SharedMemory for SessionMemory {
 
 fn change(sum: &MemorySum, more: u64, less: u64) {
     let changed = |bytes: u64| Some(bytes.saturating_add(more).saturating_sub(less));
-    // Never fails: there is always a new sum.
+    // Never fails: `changed` always returns a new sum.
     let _ = sum.bytes.fetch_update(Ordering::AcqRel, Ordering::Relaxed, changed);
 }
 
-/// Corrects the sum, unless that was done too recently, or by another process now.
+/// Corrects the sum, unless that was done too recently, or another process is doing so.
 fn correct(sum: &MemorySum, count: impl FnOnce() -> io::Result<u64>) -> bool {
     let (began, again) = (now(), sum.count_again.load(Ordering::Relaxed));
-    // A time that is too far ahead is of an earlier boot.
+    // A time too far in the future is from an earlier boot.
     if (began..=began + MAX_REST.as_nanos() as u64).contains(&again) {
         return false;
     }
-    // While it counts, no other process does.
+    // No other process counts before this time.
     let until = began + MAX_REST.as_nanos() as u64;
     if sum.count_again.compare_exchange(again, until, Ordering::Relaxed, Ordering::Relaxed).is_err() {
         return false;
     }
-    // Acquire, with the Release of `change`: the files of the rings that it contains are found.
+    // Acquire, pairs with the Release of `change`: the files of all rings in the sum are found.
     let before = sum.bytes.load(Ordering::Acquire);
     let counted = count();
     if let Ok(counted) = &counted {
@@ -122,7 +123,7 @@ mod tests {
         let count = |bytes: u64| {
             correct(&sum, || {
                 std::thread::sleep(Duration::from_millis(50));
-                // Another process makes a ring meanwhile.
+                // Another process creates a ring meanwhile.
                 sum.bytes.fetch_add(5, Ordering::Relaxed);
                 Ok(bytes)
             })

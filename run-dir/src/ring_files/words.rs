@@ -1,8 +1,9 @@
-//! Words in a mapped file, which threads of this process change and other processes read: the memory of statistics.
+//! Words in a mapped file for statistics. Threads of this process change them, and other processes read them.
 //!
-//! A forked child has no part in its parent's statistics, and does not know that it is one until it asks. The file is therefore mapped in the
-//! process that made it only (`MADV_DONTFORK`). Beside it stands private memory of the same size, which no thread of the parent touches, so
-//! that it takes none; a child finds the [owner](owner) wiped by the kernel, however it was created, and counts there.
+//! A forked child does not take part in its parent's statistics, and does not know that it is a child until it asks. The file is therefore
+//! mapped only in the process that created it (`MADV_DONTFORK`). Private memory of the same size is mapped in addition. No thread of the
+//! parent touches it, so it uses no physical memory. A child, however it was created, finds the [owner](owner) wiped by the kernel, and
+//! counts in the private memory.
 #![expect(unsafe_code, reason = "maps files and memory")]
 
 use super::{Reservation, allocate};
@@ -21,7 +22,7 @@ const WORD: usize = size_of::<AtomicU64>();
 #[derive(Debug)]
 pub struct MappedWords {
     map: ManuallyDrop<MmapRaw>,
-    /// What a forked child changes in place of the file.
+    /// The memory that a forked child changes instead of the file.
     of_child: MmapRaw,
     len: usize,
     owner: &'static AtomicU64,
@@ -31,7 +32,7 @@ pub struct MappedWords {
 }
 
 impl MappedWords {
-    /// Maps the first `len` words of `file`, which is new and has that length. Their space is allocated here, and resident.
+    /// Maps the first `len` words of `file`, which is new and has that length. Allocates their space and makes it resident.
     pub fn new(file: &File, len: usize, reservation: Reservation) -> io::Result<Self> {
         let bytes = len * WORD;
         allocate(file, 0..bytes as u64)?;
@@ -40,12 +41,13 @@ impl MappedWords {
         let map = ManuallyDrop::new(MmapOptions::new().len(bytes).populate().map_raw(file)?);
         let words = Self { map, of_child, len, owner, process: process::id(), _reservation: reservation };
         words.map.advise(Advice::DontFork)?;
-        // The pages are shared and allocated: this only makes later stores find them writable. Kernels before 5.14 fault at the first store.
+        // The pages are shared and allocated: this only makes them writable, so that later stores do not fault. Kernels before 5.14 fault
+        // at the first store.
         let _ = words.map.advise(Advice::PopulateWrite);
         Ok(words)
     }
 
-    /// The words; in a forked child others, which are zero at first.
+    /// Returns the words; in a forked child those of the private memory, which are zero at first.
     #[inline]
     pub fn words(&self) -> &[AtomicU64] {
         // Relaxed: this process has stored it before it mapped anything, or it is another process.
@@ -68,7 +70,7 @@ impl Drop for MappedWords {
     }
 }
 
-/// A word that holds the id of this process, and 0 in a forked child, until the child calls this, too.
+/// Returns a word that holds the id of this process; in a forked child it holds 0 until the child calls this function.
 fn owner() -> io::Result<&'static AtomicU64> {
     static PAGE: OnceLock<MmapRaw> = OnceLock::new();
     let page = if let Some(page) = PAGE.get() {

@@ -15,7 +15,7 @@ use std::io;
 use std::path::PathBuf;
 use tracepoint_reader::process::{self, ProcessKey};
 
-/// Size of the ring files of all living processes, in bytes.
+/// Returns the size of the ring files of all living processes, in bytes.
 ///
 /// Costs a few system calls for each process, and one for each ring.
 pub(super) fn memory_of_living(rings: &PrivateDir) -> io::Result<u64> {
@@ -28,8 +28,8 @@ pub(super) fn memory_of_living(rings: &PrivateDir) -> io::Result<u64> {
     Ok(sum)
 }
 
-/// Removes the directories of dead processes beyond the limits `keep`, those that died last kept first; returns the paths of those kept. A directory
-/// that cannot be removed stays. One directory is open at a time.
+/// Removes the directories of dead processes beyond the limits `keep`; the processes that died last are kept first. Returns the paths of
+/// those kept. A directory that cannot be removed stays. Only one directory is open at a time.
 pub(super) fn remove_old(rings: &PrivateDir, keep: KeepDead) -> Vec<PathBuf> {
     let mut dead = Vec::new();
     for (name, dir) in process_dirs(rings).into_iter().flatten() {
@@ -57,8 +57,8 @@ pub(super) fn remove_old(rings: &PrivateDir, keep: KeepDead) -> Vec<PathBuf> {
     kept
 }
 
-/// The living processes that have started their session in code, which they describe beside its rings: each with its directory, and whether it
-/// is in this process's pid namespace.
+/// Returns the living processes that have started their session in code, and describe it next to its rings: each with its directory, and
+/// whether it is in this process's pid namespace.
 pub(super) fn living_in_code(rings: &PrivateDir) -> Vec<(ProcessKey, PrivateDir, bool)> {
     let dirs = process_dirs(rings).into_iter().flatten();
     let in_code = dirs.filter(|(_, dir)| dir.file_len(SESSION).is_ok() && is_alive(dir));
@@ -79,7 +79,7 @@ pub(super) fn remove_one(rings: &PrivateDir, name: &str) {
     }
 }
 
-/// Removes `dir`, called `name`, with its files. The metadata goes first, so that an interrupted removal leaves nothing that looks
+/// Removes `dir`, called `name`, with its files. The metadata is removed first, so that an interrupted removal leaves nothing that looks
 /// recoverable.
 pub(crate) fn remove(rings: &PrivateDir, name: &str, dir: &PrivateDir) {
     dir.remove_file(METADATA);
@@ -87,28 +87,29 @@ pub(crate) fn remove(rings: &PrivateDir, name: &str, dir: &PrivateDir) {
     rings.remove_with_files(name, dir);
 }
 
-/// Size of the ring files in `dir`, in bytes. A file that vanishes meanwhile counts as zero.
+/// Returns the size of the ring files in `dir`, in bytes. A file that vanishes meanwhile counts as zero.
 fn memory_of(dir: &PrivateDir) -> u64 {
     ring_names(dir).iter().map(|name| dir.file_len(name).unwrap_or(0)).sum()
 }
 
-/// The directories of processes, with their names, each opened when it is reached. Entries whose name is not PID-START are ignored.
+/// Returns the directories of processes, with their names. Each is opened when the iterator reaches it. Entries not named PID-START are
+/// ignored.
 pub(super) fn process_dirs(rings: &PrivateDir) -> io::Result<impl Iterator<Item = (String, PrivateDir)>> {
     let open = |name: String| rings.open_subdir(&name).ok().map(|dir| (name, dir));
     Ok(rings.names()?.into_iter().filter(|name| ProcessKey::of_directory(name).is_some()).filter_map(open))
 }
 
-/// The names of the ring files in `dir`; none if the directory vanished meanwhile.
+/// Returns the names of the ring files in `dir`; none if the directory has vanished.
 pub(super) fn ring_names(dir: &PrivateDir) -> Vec<String> {
     dir.names().unwrap_or_default().into_iter().filter(|name| name.ends_with(RING_SUFFIX)).collect()
 }
 
-/// Returns whether the process of this directory still records. Assumes so if the lock cannot be tested.
+/// Returns whether the process of this directory still records; true if the lock cannot be tested.
 pub(crate) fn is_alive(dir: &PrivateDir) -> bool {
     is_locked(dir).unwrap_or(true) && key_here(dir).is_none_or(ProcessKey::exists)
 }
 
-/// The process of this directory; `None` if it is in another or an unknown pid namespace.
+/// Returns the process of this directory; `None` if it is in another or an unknown pid namespace.
 pub(super) fn key_here(dir: &PrivateDir) -> Option<ProcessKey> {
     let key = ProcessKey::of_directory(dir.path().file_name()?.to_str()?)?;
     let ring = ring_names(dir).into_iter().next()?;

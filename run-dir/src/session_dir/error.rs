@@ -4,7 +4,7 @@ use crate::private_dir::DirError;
 use crate::rundir::RunDirError;
 use std::path::PathBuf;
 
-/// How another place is named.
+/// Advice on choosing another place.
 const ELSEWHERE: &str = "name another directory, for this session (`.dir(path)`) or for all (TRACEPOINT_RUN_DIR), or keep its rings in memory \
                          (`.in_memory()`)";
 

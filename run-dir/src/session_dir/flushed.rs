@@ -1,7 +1,8 @@
-//! The file in which a process tells a remote consumer which packets are closed: 16 bytes, a time in ns of the trace's clock, twice.
+//! The file in which a process publishes to a remote consumer which packets are closed: 16 bytes, a time in ns of the trace's clock, twice.
 //!
-//! All packets with a record that were opened before that time are closed. The consumer reads the file before it looks at the rings. A reader that
-//! meets a writer sees two different times, because both go through the file in the same direction, and keeps what it had.
+//! All packets with a record that were opened before that time are closed. The consumer reads the file before the rings. Writer and reader
+//! access the file in the same direction; a reader concurrent with a writer therefore sees two different times, and keeps its previous
+//! value.
 
 use crate::private_dir::PrivateDir;
 use fileguard::Reopened;
@@ -14,7 +15,7 @@ use std::os::unix::fs::FileExt;
 const FLUSHED: &str = "flushed";
 const SIZE: usize = 16;
 
-/// The file, as its process writes it.
+/// The file as written by its process.
 #[derive(Debug)]
 pub struct FlushedFile {
     file: Reopened<File>,
@@ -43,7 +44,7 @@ impl FlushedFile {
     }
 }
 
-/// The time that the process has published; `None` if there is no file, or the time is being written.
+/// Returns the time that the process has published; `None` if there is no file, or the time is being written.
 pub(super) fn read(dir: &PrivateDir) -> Option<u64> {
     let bytes = dir.read_file(FLUSHED, SIZE as u64).ok()?;
     let (first, second) = bytes.split_first_chunk::<{ SIZE / 2 }>()?;

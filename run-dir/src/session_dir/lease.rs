@@ -1,11 +1,12 @@
-//! Leases: which process consumes the rings of which others.
+//! Leases: assign the rings of processes to their consumer.
 //!
 //! A consumer holds a lock on one byte of the directory `rings` for each process whose rings it takes: the byte whose offset is the inode
-//! of the process's directory. All are held by one descriptor, so that a consumer needs none for each process. The kernel releases them
-//! when the consumer dies.
+//! of the process's directory. All these locks belong to one descriptor, so a consumer does not need one for each process. The kernel
+//! releases them when the consumer dies.
 //!
-//! A directory is never open for writing, and only for reading can it be locked by bytes, which several may do. A consumer therefore
-//! tests and locks while it holds the [lock](crate::lock) on the whole directory, as does who removes directories of dead processes.
+//! A directory cannot be opened for writing, and a descriptor open for reading allows only shared byte locks, which several consumers could
+//! hold. A consumer therefore tests and locks while it holds the [lock](crate::lock) on the whole directory. A process that removes
+//! directories of dead processes does the same.
 
 use crate::private_dir::PrivateDir;
 use nix::fcntl::{FcntlArg, fcntl};
@@ -27,7 +28,7 @@ pub(super) fn release(rings: &PrivateDir, inode: u64) {
     let _ = rings.fd().map(|fd| fcntl(&*fd, FcntlArg::F_OFD_SETLK(&byte(libc::F_UNLCK, inode))));
 }
 
-/// Returns whether a consumer takes the rings in `dir`, a directory in `rings`: another one than who opened `rings`. Assumes so in doubt.
+/// Returns whether another consumer than the opener of `rings` takes the rings in `dir`, a directory in `rings`. Returns true in doubt.
 pub(super) fn has_consumer(rings: &PrivateDir, dir: &PrivateDir) -> bool {
     dir.stat().and_then(|stat| is_taken(rings, stat.st_ino)).unwrap_or(true)
 }

@@ -1,12 +1,12 @@
-//! The file with the sum of what the rings of all processes of a session take together: `memory`, a page. [`SessionMemory`] maps it.
+//! The file with the sum of the ring memory of all processes of a session: `memory`, a page. [`SessionMemory`] maps it.
 //!
 //! ```text
 //!   sessions/NAME/memory     u64  bytes that are reserved for rings
 //!                            u64  CLOCK_MONOTONIC in ns before which they are not counted again
 //! ```
 //!
-//! A process makes its directory before it opens the file, and the file is removed when no process has a directory. Both is done under a
-//! lock: shared by those that open it, since a thousand may at once.
+//! A process creates its directory before it opens the file, and the file is removed when no process has a directory. Both happen under a
+//! lock. Processes that open the file share the lock, because a thousand may do so at once.
 //!
 //! [`SessionMemory`]: crate::ring_files::SessionMemory
 
@@ -33,17 +33,18 @@ pub struct MemorySum {
     pub(crate) count_again: AtomicU64,
 }
 
-/// Opens or makes the file of a session in which this process has a directory. It stays, as long as that directory does.
+/// Opens or creates the file of a session in which this process has a directory. The file stays as long as that directory exists.
 pub(crate) fn open(session: &PrivateDir) -> io::Result<Checked<File>> {
     let file = locked(session, FlockOperation::NonBlockingLockShared)?;
-    // By each process, because the one that made it may not have come this far. A word without memory behind it would end the program.
+    // Each process allocates, because the creator may not have done so yet. A store to a page without allocated space would end the
+    // program.
     fallocate(&file, FallocateFlags::empty(), 0, MEMORY_SIZE as u64)?;
     // A child forked meanwhile shares the lock, so closing alone would not release it. Fails only for a bad descriptor.
     let _ = flock(&file, FlockOperation::Unlock);
     Ok(file)
 }
 
-/// Removes the file of a session in which no process has a directory.
+/// Removes the file of a session, if no process has a directory in it.
 pub(super) fn remove_unused(session: &PrivateDir) {
     let is_unused = || session.stamp(RINGS).is_err();
     if session.stamp(MEMORY).is_ok() && is_unused() {
@@ -55,7 +56,7 @@ pub(super) fn remove_unused(session: &PrivateDir) {
     }
 }
 
-/// Opens or makes the file, and waits for the lock on it, for at most a second.
+/// Opens or creates the file, and waits for the lock on it, for at most a second.
 fn locked(session: &PrivateDir, lock: FlockOperation) -> io::Result<Checked<File>> {
     for _ in 0..=TIMEOUT.as_millis() / PAUSE.as_millis() {
         let file = match session.open_to_change(MEMORY) {
@@ -68,7 +69,7 @@ fn locked(session: &PrivateDir, lock: FlockOperation) -> io::Result<Checked<File
             opened => opened?,
         };
         match flock(&file, lock) {
-            // Who held the lock before may have removed the file.
+            // The previous holder of the lock may have removed the file.
             Ok(())
                 if session.stamp(MEMORY).is_ok_and(|(inode, _)| fstat(&file).is_ok_and(|own| own.st_ino == inode)) =>
             {

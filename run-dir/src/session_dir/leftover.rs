@@ -1,24 +1,24 @@
-//! What processes that died, or whose recorder died, have left in the directory of a session that is over.
+//! The files left in the directory of an ended session by processes that died, or whose recorder died.
 
 use super::lease::has_consumer;
 use super::{METADATA, RINGS, dead};
 use crate::private_dir::PrivateDir;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The rings that nothing uses.
+/// Rings without a user.
 #[derive(Debug)]
 pub struct Unused {
-    /// The number of processes that they are of.
+    /// The number of processes that they belong to.
     pub processes: usize,
-    /// What they take in the file system.
+    /// Their size in the file system, in bytes.
     pub bytes: u64,
-    /// When the last of the processes recorded last: its drain touches its directory while it runs.
+    /// The last time that one of the processes recorded: a drain touches its directory while it runs.
     pub changed: SystemTime,
-    /// True if removing some of them was interrupted. Those cannot be recovered.
+    /// True if the removal of some of them was interrupted. Those cannot be recovered.
     pub partly_removed: bool,
 }
 
-/// The rings in a session's directory that no process records into and no recorder drains; `None` if there are none.
+/// Returns the rings in a session's directory that no process records into and no recorder drains; `None` if there are none.
 pub fn unused(session: &PrivateDir) -> Option<Unused> {
     let rings = session.open_subdir(RINGS).ok()?;
     let mut sum = Unused { processes: 0, bytes: 0, changed: UNIX_EPOCH, partly_removed: false };

@@ -1,4 +1,4 @@
-//! The lists of outputs beside the rings.
+//! The lists of outputs next to the rings.
 
 use super::lease::has_consumer;
 use super::{OUTPUTS, RINGS, dead};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Maximum length of a list, in bytes.
 const MAX_LIST: u64 = 1 << 20;
 
-/// The outputs that the lists in the directory of a session name.
+/// Returns the outputs in the lists in the directory of a session.
 pub fn listed_outputs(session: &PrivateDir) -> Vec<PathBuf> {
     let Ok(rings) = session.open_subdir(RINGS) else { return Vec::new() };
     let names = rings.names().unwrap_or_default();
@@ -18,7 +18,7 @@ pub fn listed_outputs(session: &PrivateDir) -> Vec<PathBuf> {
     names.iter().filter_map(list).flat_map(|list| paths(&list)).collect()
 }
 
-/// The directory of a process in this session that has died, and whose list names `output`, or a directory above it.
+/// Returns the directory of a dead process in this session whose list contains `output`, or a directory above it.
 pub fn rings_of_output(session: &PrivateDir, output: &Path) -> Option<PathBuf> {
     let rings = session.open_subdir(RINGS).ok()?;
     let dirs = dead::process_dirs(&rings).ok()?;
@@ -30,7 +30,7 @@ pub fn rings_of_output(session: &PrivateDir, output: &Path) -> Option<PathBuf> {
     of_dead.find(|(_, dir)| is_listed(dir)).map(|(_, dir)| dir.path().to_owned())
 }
 
-/// The files called `name` in the directories of processes, by the names of these.
+/// Returns the files called `name` in the directories of processes, with the names of these directories.
 pub fn beside_rings(session: &PrivateDir, name: &str) -> Vec<(String, Vec<u8>)> {
     let Ok(rings) = session.open_subdir(RINGS) else { return Vec::new() };
     let names = rings.names().unwrap_or_default().into_iter();
@@ -38,7 +38,7 @@ pub fn beside_rings(session: &PrivateDir, name: &str) -> Vec<(String, Vec<u8>)> 
     names.filter_map(|process| file(&process).map(|bytes| (process, bytes))).collect()
 }
 
-/// The paths in a list of lines `FORMAT PATH`.
+/// Parses a list of lines `FORMAT PATH`, and returns the paths.
 fn paths(list: &[u8]) -> Vec<PathBuf> {
     let path = |line: &[u8]| {
         let space = line.iter().position(|byte| *byte == b' ')?;

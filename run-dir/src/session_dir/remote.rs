@@ -1,8 +1,8 @@
 //! The directories of other processes in a session, as seen by a remote consumer of their rings.
 //!
-//! The consumer has a [lease](super::lease) on each. A second consumer skips a leased directory; after a consumer was killed, the next one
-//! continues where it stopped. A directory can be closed between two accesses: the consumer of a thousand processes may not have so many
-//! descriptors.
+//! The consumer has a [lease](super::lease) on each. A second consumer skips leased directories; after a consumer was killed, the next one
+//! continues where it stopped. A directory can be closed between two accesses, because the consumer of a thousand processes may not have
+//! enough descriptors.
 
 use super::{CONSUMER, METADATA, OUTPUTS, RINGS, dead, flushed, lease};
 use crate::lock::{Lock, is_locked};
@@ -23,7 +23,7 @@ const MAX_METADATA: u64 = 64 << 20;
 pub struct RemoteRingDirs(Arc<PrivateDir>);
 
 impl RemoteRingDirs {
-    /// Opens those in the directory of a session; `None` if no process has made one yet.
+    /// Opens the directories in the directory of a session; `None` if no process has created one yet.
     pub fn open(session: &PrivateDir) -> Option<Self> {
         session.open_subdir(RINGS).ok().map(|rings| Self(Arc::new(rings)))
     }
@@ -35,12 +35,12 @@ impl RemoteRingDirs {
         Ok(names)
     }
 
-    /// Leases the directories with these names to this consumer, each closed until its first access; `None` for one that another consumer
-    /// has, or whose metadata is not written yet, and the error for one that cannot be opened or trusted.
+    /// Leases the directories with these names to this consumer; each stays closed until its first access. Returns `None` for a directory
+    /// that another consumer has leased, or whose metadata is not written yet, and the error for one that cannot be opened or trusted.
     ///
     /// # Errors
     ///
-    /// If other processes hold the lock for so long, as those do that remove what dead ones left.
+    /// If other processes hold the lock for longer than `timeout`, such as those that remove directories of dead processes.
     pub fn take(&self, names: &[String], timeout: Duration) -> io::Result<Vec<io::Result<Option<RemoteDir>>>> {
         let _lock = Lock::take_within(&self.0, timeout)?;
         Ok(names.iter().map(|name| self.take_one(name)).collect())
@@ -114,17 +114,17 @@ impl RemoteDir {
         });
         match is_alive {
             Ok(is_alive) => is_alive,
-            // It cannot be opened just now.
+            // It cannot be opened at this moment.
             Err(error) => error.kind() != io::ErrorKind::NotFound,
         }
     }
 
-    /// Changes whenever the metadata is replaced.
+    /// Returns a stamp that changes whenever the metadata is replaced.
     pub fn metadata_stamp(&self) -> io::Result<(u64, u64)> {
         self.with(|dir| dir.stamp(METADATA))
     }
 
-    /// The time before which the process has closed all packets; `None` if it does not say so.
+    /// Returns the time before which the process has closed all packets; `None` if it does not publish this.
     pub fn flushed(&self) -> Option<u64> {
         self.with(|dir| Ok(flushed::read(dir))).ok().flatten()
     }
@@ -139,17 +139,17 @@ impl RemoteDir {
         self.with(|dir| Ok(dead::ring_names(dir))).unwrap_or_default()
     }
 
-    /// Opens a ring file for reading and writing: the consumer writes back which packets it has consumed.
+    /// Opens a ring file for reading and writing: the consumer records in it which packets it has consumed.
     pub fn ring(&self, name: &str) -> io::Result<(PathBuf, Checked<File>)> {
         self.with(|dir| Ok((dir.path().join(name), dir.open_to_change(name)?)))
     }
 
-    /// Writes the list of outputs that packets are moved to, which recovery reads.
+    /// Writes the list of outputs that packets are moved to, for recovery.
     pub fn put_outputs(&self, outputs: &[u8]) -> io::Result<()> {
         self.put_file(OUTPUTS, outputs)
     }
 
-    /// Replaces a file that describes what the consumer has done.
+    /// Replaces a file about the consumer's progress.
     pub fn put_file(&self, name: &str, contents: &[u8]) -> io::Result<()> {
         self.with(|dir| dir.replace(name, contents))
     }

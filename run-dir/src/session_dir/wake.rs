@@ -1,4 +1,4 @@
-//! The file with the word on which the remote consumer of a session sleeps, and by which the processes of the session wake it.
+//! The file with the word that the remote consumer of a session sleeps on. The processes of the session wake the consumer by it.
 
 use crate::private_dir::PrivateDir;
 use fileguard::Checked;
@@ -11,13 +11,14 @@ pub const WAKE: &str = "wake";
 /// Its size in bytes: a page.
 pub const WAKE_SIZE: usize = 4096;
 
-/// Opens the file in the directory of a session, and makes it if it does not exist: the consumer and the processes come in any order.
+/// Opens the file in the directory of a session, and creates it if it does not exist: the consumer and the processes may come in any order.
 pub fn open(session: &PrivateDir) -> io::Result<Checked<File>> {
     let file = match session.create_file(WAKE, WAKE_SIZE as u64) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => session.open_to_change(WAKE)?,
         made => made?,
     };
-    // By each of them, because the one that made it may not have come this far. A word without memory behind it would end the program.
+    // Each process allocates, because the creator may not have done so yet. A store to a page without allocated space would end the
+    // program.
     fallocate(&file, FallocateFlags::empty(), 0, WAKE_SIZE as u64)?;
     Ok(file)
 }
