@@ -8,7 +8,7 @@ use tracepoint_run_dir::rundir::RunDirError;
 use tracepoint_session_spec::NameError;
 use tracepoint_session_spec::SpecError;
 
-/// Why an operation of a controller failed.
+/// An operation of a controller failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ControlError {
@@ -60,7 +60,7 @@ pub enum ControlError {
         /// The run directory in which its entry was expected.
         run_dir: PathBuf,
     },
-    /// The user of the process may not use the run directory: most likely it has changed its user since its agent started.
+    /// The user of the process may not use the run directory: the process has probably changed its user since its agent started.
     #[error(
         "process {pid} is of user {user}, who may not use its run directory {}: start the agent after the change of the user (`setuid`), \
          or name a directory in TRACEPOINT_RUN_DIR that this user may use",
@@ -74,7 +74,7 @@ pub enum ControlError {
         /// The run directory.
         run_dir: PathBuf,
     },
-    /// The process has more rights than its user, to whom it therefore offers no control.
+    /// The process has more rights than its user, and therefore does not offer control to the user.
     #[error("process {pid} offers no control to user {user}, who may not debug it: {reason}; {mend}")]
     MoreRights {
         /// Its id.
@@ -83,13 +83,13 @@ pub enum ControlError {
         user: u32,
         /// The right that the user does not have.
         reason: String,
-        /// What to do.
+        /// The remedy.
         mend: &'static str,
     },
     /// The name is not valid for a session.
     #[error("{reason}")]
     Name {
-        /// The name and why it is invalid.
+        /// The name, and the reason why it is invalid.
         reason: String,
     },
     /// There is no session of that name.
@@ -111,7 +111,7 @@ pub enum ControlError {
         /// The process; the first one if there are several.
         pid: u32,
     },
-    /// Another member of the group that shares the run directory has named outputs or programs of the session.
+    /// Another member of the group that shares the run directory wrote the outputs or programs of the session.
     #[error(
         "the session {name} names outputs or programs, and {reason}: a change would have them opened with your rights; have that user change it \
          (root: `tracectl --user NAME`), or destroy it (`tracectl destroy {name}`) and create your own"
@@ -119,7 +119,7 @@ pub enum ControlError {
     NamedByOther {
         /// The name of the session.
         name: String,
-        /// Who has written its description.
+        /// The author of its description.
         reason: String,
     },
     /// The session's traces cannot be rotated.
@@ -144,7 +144,7 @@ pub enum ControlError {
     Spec {
         /// Its name.
         session: String,
-        /// What is wrong.
+        /// The problem.
         error: SpecError,
     },
     /// The session's file is damaged, or of another version.
@@ -152,7 +152,7 @@ pub enum ControlError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         error: SpecError,
     },
 }
@@ -167,7 +167,7 @@ impl From<RunDirError> for ControlError {
 }
 
 impl ControlError {
-    /// No session can have the name.
+    /// Creates the error for a name that is not valid for a session.
     pub fn name(error: &NameError) -> Self {
         Self::Name { reason: error.to_string() }
     }

@@ -1,13 +1,15 @@
-//! What a traced process and a controller both do with a described session. Internal to [`tracepoint`](https://docs.rs/tracepoint); no stable API.
+//! Operations on described sessions that both a traced process and a controller need. Internal to
+//! [`tracepoint`](https://docs.rs/tracepoint); no stable API.
 //!
-//! A session is a description (`tracepoint-session-spec`) in a run directory (`tracepoint-run-dir`); this crate is where the two meet:
+//! A session is a description (`tracepoint-session-spec`) in a run directory (`tracepoint-run-dir`); this crate combines the two:
 //!
-//! * [`store`] reads the descriptions that are there and changes them: under the lock, with a line in the log, and all agents are woken.
-//!   [`owner`] tells whether the owner of a session lives.
-//! * [`outputs`] makes sinks from their descriptions, each with a limit on the space that it uses; [`sink_features`] tells which kinds a program has.
+//! * [`store`] reads the existing descriptions and changes them: under the lock, with a line in the log, and waking all agents. [`owner`]
+//!   checks whether the owner of a session is alive.
+//! * [`outputs`] creates sinks from their descriptions, each with a limit on its space; [`sink_features`] lists the kinds that a program
+//!   supports.
 //! * [`statistics`] lists and reads the files of a session's statistics.
-//! * [`trigger`] has the life of a trigger that occurred: the messages of the notification socket, the state that all processes share, and the
-//!   actions, which a listener does, or else whoever noticed.
+//! * [`trigger`] handles triggers that occurred: the messages of the notification socket, the state that all processes share, and the
+//!   actions, performed by a listener or, without one, by the process that detected the occurrence.
 //!
 //! ```text
 //!   session.toml ─▶ SessionStore::session ─▶ StoredSession::spec ─▶ outputs::make ─▶ Sink
@@ -15,8 +17,8 @@
 //!   condition ─▶ FireRequest ─▶ trigger_report ───┴─▶ TriggerRunner ─▶ snapshots, start, stop, rotate
 //! ```
 //!
-//! Who records, who drains and who waits for acknowledgements is not known here: those are `tracepoint-session`, inside a traced process, and
-//! `tracepoint-controller`, outside.
+//! This crate does not record, drain, or wait for acknowledgements: `tracepoint-session` does so inside a traced process, and
+//! `tracepoint-controller` outside of it.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Makes the sinks that a session's description names, each with a limit on the space that it uses.
+//! Creates the sinks in a session's description, each with a limit on the space that it uses.
 
 pub mod ctf;
 #[cfg(feature = "dt")]
@@ -27,12 +27,12 @@ use tracepoint_run_dir::stream_status::StreamStatus;
 use tracepoint_session_spec::{SinkSource, SinkSpec};
 use tracepoint_sinks::{CtfSink, Sink, StreamWatch, TextSink, UdpStats, UdpWatch};
 
-/// Output of a sink: where it writes, and messages about it.
+/// The output of a sink: its destination, and messages about it.
 #[derive(Debug, Default)]
 pub struct Output {
     /// Path of its trace.
     pub path: Option<PathBuf>,
-    /// Address of its server, and what that has done.
+    /// Address of its server.
     pub server: Option<SocketAddr>,
     served: Option<UdpWatch>,
     /// The sender, if it streams.
@@ -43,8 +43,8 @@ pub struct Output {
 }
 
 impl Output {
-    /// Removes the files and directories made for a recording that did not start, so that another attempt can make them again. Files with
-    /// content stay.
+    /// Removes the files and directories created for a recording that did not start, so that another attempt can create them again. Files
+    /// with content stay.
     pub fn remove_unused(self) {
         if let Some(directory) = self.directory {
             let _ = CtfSink::remove_unused(&directory);
@@ -54,17 +54,17 @@ impl Output {
         }
     }
 
-    /// What it has streamed, if it does.
+    /// Returns the status of its stream, if it streams.
     pub fn stream_status(&self) -> Option<StreamStatus> {
         self.stream.as_ref().map(StreamStatus::of)
     }
 
-    /// What its server has sent so far, if it has one.
+    /// Returns the address of its server and the counters of sent packets, if it has a server.
     pub fn served(&self) -> Option<(SocketAddr, UdpStats)> {
         Some((self.server?, self.served.as_ref()?.stats()))
     }
 
-    /// Messages about write errors and freed space.
+    /// Returns messages about write errors and freed space.
     pub fn notices(&self) -> impl Iterator<Item = Notice> {
         let trouble = self.stream.as_ref().and_then(|watch| {
             let reason = watch.stats().trouble?;
@@ -124,7 +124,7 @@ pub fn make(spec: &SinkSpec, name: &str, allowance: Arc<Allowance>) -> Result<(B
     Ok((sink, output))
 }
 
-/// Fulfils what a sink's description asks about earlier traces; the error is the reason why it cannot be done.
+/// Handles earlier traces as a sink's description requests; the error is the reason why that is impossible.
 pub fn prepare(sink: &mut SinkSource) -> Result<(), String> {
     match sink {
         SinkSource::Object(..) => Ok(()),
@@ -132,7 +132,8 @@ pub fn prepare(sink: &mut SinkSource) -> Result<(), String> {
     }
 }
 
-/// The object, or a sink made from its description for the trace called `name`; the error is the reason why it cannot be made.
+/// Returns the object, or a sink created from its description for the trace called `name`; the error is the reason why it cannot be
+/// created.
 pub fn of_source(source: SinkSource, name: &str) -> Result<(Box<dyn Sink>, Output), String> {
     match source {
         SinkSource::Object(sink, _) => Ok((sink, Output::default())),

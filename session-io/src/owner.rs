@@ -1,4 +1,4 @@
-//! Whether the process that owns a session lives, and so whether the session goes on.
+//! Checks whether the process that owns a session is alive, and therefore whether the session continues.
 
 use tracepoint_run_dir::owner_pipe;
 use tracepoint_run_dir::private_dir::PrivateDir;
@@ -9,7 +9,7 @@ pub fn is_gone(owner: &Owner) -> bool {
     owner.is_comparable() && !owner.process.exists()
 }
 
-/// Whether the owner of the session in `dir` has exited; `None` if that cannot be known.
+/// Returns whether the owner of the session in `dir` has exited; `None` if unknown.
 fn has_ended(owner: &Owner, dir: &PrivateDir) -> Option<bool> {
     let pipe = owner.pipe.then(|| owner_pipe::watch(dir).ok()).flatten();
     pipe.map(|pipe| pipe.is_none()).or_else(|| owner.is_comparable().then(|| is_gone(owner)))

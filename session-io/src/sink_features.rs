@@ -1,4 +1,4 @@
-//! The kinds of sinks that a program can have: each needs a cargo feature, but for those that every program has.
+//! The kinds of sinks that a program supports. Each needs a cargo feature, except the kinds that every program supports.
 
 use tracepoint_session_spec::{SinkSpec, StreamSpec};
 
@@ -9,7 +9,7 @@ pub struct SinkFeature {
     /// Its name, in the crate `tracepoint`.
     pub name: &'static str,
     is_built: bool,
-    /// What a program without it lacks.
+    /// The functionality that a program lacks without it.
     pub what: &'static str,
 }
 
@@ -20,37 +20,37 @@ const FEATURES: [SinkFeature; 4] = [
     SinkFeature { kind: "udp", name: "udp", is_built: cfg!(feature = "udp"), what: "the UDP trace server" },
 ];
 
-/// The kinds that every program has.
+/// The kinds that every program supports.
 const ALWAYS: [&str; 2] = ["ctf", "text"];
 /// A sink of the kind `stream` whose peer is a broker.
 const NATS: &str = "nats";
 
 impl SinkFeature {
-    /// What this sink needs.
+    /// Returns the feature that this sink needs.
     fn of(sink: &SinkSpec) -> Option<&'static Self> {
         let is_broker = sink.stream.as_ref().is_some_and(StreamSpec::is_broker);
         let kind = if is_broker { NATS } else { &sink.kind };
         FEATURES.iter().find(|feature| feature.kind == kind)
     }
 
-    /// What this sink needs that this program was built without.
+    /// Returns the feature that this sink needs if this program was built without it.
     pub fn missing(sink: &SinkSpec) -> Option<&'static Self> {
         Self::of(sink).filter(|feature| !feature.is_built)
     }
 
-    /// What this sink needs that a program lacks which can have sinks of these kinds.
+    /// Returns the feature that this sink needs if a program that supports these `kinds` lacks it.
     pub fn missing_in(kinds: &[String], sink: &SinkSpec) -> Option<&'static Self> {
         Self::of(sink).filter(|feature| !kinds.iter().any(|kind| kind == feature.kind))
     }
 
-    /// Why this program cannot have the sink that needs it.
+    /// Returns the message that this program cannot create a sink without the feature.
     pub fn refusal(&self) -> String {
         let Self { what, name, .. } = self;
         format!("this program was built without {what}: build it with the cargo feature `{name}` of tracepoint")
     }
 }
 
-/// The kinds of sinks that this program can have.
+/// Returns the kinds of sinks that this program supports.
 pub fn built_sinks() -> Vec<String> {
     let chosen = FEATURES.iter().filter(|feature| feature.is_built).map(|feature| feature.kind);
     ALWAYS.into_iter().chain(chosen).map(str::to_owned).collect()

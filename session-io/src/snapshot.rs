@@ -1,4 +1,4 @@
-//! What a snapshot has.
+//! The summary of a snapshot.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,16 +10,16 @@ use tracepoint_reader::Recovered;
 pub struct SnapshotSummary {
     /// The directory.
     pub path: PathBuf,
-    /// The traces in it: the directory itself, or for several processes a directory of each in it.
+    /// The traces in it: the directory itself, or one directory in it for each of several processes.
     pub traces: Vec<PathBuf>,
     /// Events in the traces.
     pub events: u64,
-    /// Events that were lost until then, by reason: those of the account, `overwritten` for the older events of flight recorders, and `sink`
-    /// for events that went to a sink that keeps no trace.
+    /// Events lost before the snapshot, by reason: the losses in the account, `overwritten` for the older events of flight recorders, and
+    /// `sink` for events that were written to a sink without a trace on disk.
     pub lost: BTreeMap<String, u64>,
-    /// Processes whose rings could not be read, while those of others could: the directory of each, with the reason.
+    /// Processes whose rings could not be read, while others could be: the directory of each, and the reason.
     pub failed: Vec<String>,
-    /// What a reader of the traces may want to know, such as packets that could not be read.
+    /// Remarks for readers of the traces, for example about unreadable packets.
     pub notes: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The files of a session's statistics: which there are of a process, and their results.
+//! The files of a session's statistics: their index for each process, and their results.
 
 pub mod index;
 mod read;

@@ -1,6 +1,6 @@
 //! The sessions of a run directory: their descriptions, and changes to them.
 //!
-//! Controllers change sessions by it, and so do the triggers that act in a traced process.
+//! Used by controllers, and by triggers that act in a traced process.
 
 use crate::error::ControlError;
 use crate::owner::is_left_behind;
@@ -18,7 +18,7 @@ use tracepoint_run_dir::private_dir::{Author, DirError, PrivateDir, is_no_room};
 use tracepoint_run_dir::rundir::RunDir;
 use tracepoint_session_spec::{SessionSpec, State, check_name};
 
-/// How long to wait for other controllers.
+/// Maximum time to wait for other controllers.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The sessions and the traced processes of a run directory.
@@ -30,7 +30,7 @@ pub struct SessionStore {
 }
 
 impl SessionStore {
-    /// Those of this run directory, whose subdirectories are made if they are missing.
+    /// Opens the sessions of this run directory; creates its subdirectories if they are missing.
     ///
     /// # Errors
     ///
@@ -40,7 +40,7 @@ impl SessionStore {
         Ok(Self::of(run_dir, apps, sessions))
     }
 
-    /// Those of a run directory whose subdirectories are open.
+    /// Returns the sessions of a run directory whose subdirectories are open.
     pub fn of(run_dir: RunDir, apps: PrivateDir, sessions: PrivateDir) -> Self {
         Self { run_dir, apps: Arc::new(apps), sessions }
     }
@@ -65,13 +65,13 @@ impl SessionStore {
         &self.sessions
     }
 
-    /// The directories in that of the sessions, also those of sessions that processes have started in code.
+    /// Returns the directories of all sessions, including those that processes have started in code.
     pub fn session_dirs(&self) -> impl Iterator<Item = (String, PrivateDir)> + '_ {
         let names = self.sessions.names().unwrap_or_default().into_iter().filter(|name| check_name(name).is_ok());
         names.filter_map(|name| self.sessions.open_subdir(&name).ok().map(|dir| (name, dir)))
     }
 
-    /// The names of the sessions that go on.
+    /// Returns the names of the current sessions: those that are not over.
     ///
     /// # Errors
     ///
@@ -83,11 +83,11 @@ impl SessionStore {
         Ok(names)
     }
 
-    /// A session that goes on.
+    /// Returns a current session.
     ///
     /// # Errors
     ///
-    /// [`ControlError::Name`] if no session can have the name, [`ControlError::NoSession`] if there is none, or it is over.
+    /// [`ControlError::Name`] if the name is not valid, [`ControlError::NoSession`] if there is no such session or it is over.
     pub fn session(&self, name: &str) -> Result<StoredSession<'_>, ControlError> {
         check_name(name).map_err(|error| ControlError::name(&error))?;
         let session = StoredSession::new(self, name);
@@ -99,16 +99,16 @@ impl SessionStore {
         }
     }
 
-    /// Returns whether the process with this entry is alive, as far as is known.
+    /// Returns whether the process with this entry is alive.
     pub fn is_alive(&self, entry: &str) -> bool {
         self.apps.open_subdir(entry).is_ok_and(|dir| app::is_alive(&dir))
     }
 
-    /// Takes the lock on the sessions, under which they are made, changed and removed.
+    /// Takes the lock on the sessions, which is required to create, change and remove them.
     ///
     /// # Errors
     ///
-    /// If others hold it for 5 s.
+    /// If other processes hold it for 5 s.
     pub fn lock(&self) -> Result<Lock, ControlError> {
         Ok(Lock::take_within(&self.sessions, LOCK_TIMEOUT).map_err(|error| self.sessions.failed("lock", "", error))?)
     }
@@ -120,7 +120,7 @@ impl SessionStore {
         }
     }
 
-    /// Wakes the agent with this entry; it answers by the token, if there is one.
+    /// Wakes the agent with this entry; the agent answers with the token, if one is given.
     pub fn ring_one(&self, name: &str, token: &str) -> RingResult {
         let result = self.apps.open_subdir(name).ok().and_then(|dir| ring(&dir, token).ok());
         // A process that cannot be reached does not acknowledge, so the caller notices.
@@ -170,7 +170,7 @@ impl<'a> StoredSession<'a> {
         self.store.sessions.open_subdir(&self.name).map_err(|error| self.control_error(error))
     }
 
-    /// The session's current description.
+    /// Returns the session's current description.
     ///
     /// # Errors
     ///
@@ -179,7 +179,7 @@ impl<'a> StoredSession<'a> {
         Ok(self.authored_spec()?.0)
     }
 
-    /// The same, and who has written it.
+    /// Returns the description and its author.
     ///
     /// # Errors
     ///
@@ -194,13 +194,13 @@ impl<'a> StoredSession<'a> {
     /// Changes the session's description, wakes all processes, and returns the new generation. `what` is written to the session's log.
     /// Changes are serialized by a lock and replace the file atomically. If nothing changes, nothing is written.
     ///
-    /// The description is that of its last writer. In a run directory that a group shares, outputs and programs that another user than root has
-    /// named can therefore be removed, but not kept; a session that this ends has none.
+    /// The last writer is the author of the whole description. Therefore, in a run directory that a group shares, outputs and programs
+    /// written by another user than root can be removed, but not kept. If the change ends the session, they are removed.
     ///
     /// # Errors
     ///
-    /// The error of `change`, in which case nothing is changed; [`ControlError::NamedByOther`] if another user has named what the session opens;
-    /// [`ControlError::Spec`] if the result is invalid; and as [`StoredSession::spec`].
+    /// The error of `change`, in which case nothing is changed; [`ControlError::NamedByOther`] if another user wrote the outputs or
+    /// programs of the session; [`ControlError::Spec`] if the result is invalid; and as [`StoredSession::spec`].
     pub fn change(
         &self,
         what: &str,
@@ -263,7 +263,7 @@ impl<'a> StoredSession<'a> {
     }
 }
 
-/// Writes the session's log and file. The caller holds the lock on the sessions. On a full file system the log lacks the change.
+/// Writes the session's log and file. The caller holds the lock on the sessions. On a full file system, the change is missing from the log.
 ///
 /// # Errors
 ///
@@ -287,7 +287,7 @@ pub fn put(dir: &PrivateDir, name: &str, spec: &SessionSpec, what: &str) -> Resu
     })
 }
 
-/// A line of the log: seconds since 1970, generation, user, process, and the change.
+/// Formats a line of the log: time, generation, user, process, and the change.
 pub fn log_line(generation: u64, what: &str) -> String {
     let time = humantime::format_rfc3339_millis(SystemTime::now());
     let user = rustix::process::geteuid().as_raw();
@@ -301,7 +301,7 @@ const fn is_destroyed(spec: &SessionSpec) -> bool {
     matches!(spec.state, State::Destroyed)
 }
 
-/// The description in a session's directory.
+/// Reads the description in a session's directory.
 ///
 /// # Errors
 ///
@@ -310,7 +310,7 @@ pub fn read_spec(dir: &PrivateDir) -> Result<SessionSpec, ControlError> {
     Ok(read_described(dir)?.0)
 }
 
-/// The description of the session called `name`, and who has written it.
+/// Reads the description of the session called `name`, and returns it with its author.
 ///
 /// # Errors
 ///

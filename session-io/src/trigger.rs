@@ -1,4 +1,4 @@
-//! Triggers: when something happens, do something to a session.
+//! Triggers: perform actions on a session when a condition occurs.
 //!
 //! ```text
 //!   kernel ─▶ helper ─▶ trigger_fire ──▶ notification socket ──▶ Listener ─┐
@@ -6,10 +6,11 @@
 //!                            └─────────────────────────────────────────────┘
 //! ```
 //!
-//! A trigger is part of its session's description (`TriggerSpec`), and applies to all processes of the session, later
-//! ones included. What it has done is in a file of its own beside that description ([`TriggerState`]): counts are over the session, whichever
-//! process acted. [`message`](self::Message) has the bytes of the socket, `Listener` owns the socket, `trigger_fire` is its client, and
-//! [`TriggerRunner`] does the actions for both. `docs/triggers.md` is for users, `docs/format-notify.md` has the bytes and the failures.
+//! A trigger is part of its session's description (`TriggerSpec`), and applies to all processes of the session, including later ones. Its
+//! state is in a separate file next to that description ([`TriggerState`]): counts are per session, regardless of which process acted.
+//! [`message`](self::Message) defines the bytes on the socket, `Listener` owns the socket, `trigger_fire` is its client, and
+//! [`TriggerRunner`] performs the actions for both. `docs/triggers.md` is for users, `docs/format-notify.md` describes the bytes and the
+//! failures.
 
 mod action;
 pub mod connection;

@@ -1,4 +1,4 @@
-//! CTF sinks made from a description: one directory for each process.
+//! CTF sinks created from a description: one directory for each process.
 
 use super::space::{Allowance, Space, Watch};
 use std::path::{Path, PathBuf};
@@ -33,8 +33,8 @@ impl Chunks {
     }
 }
 
-/// Makes a new CTF directory `name` in `parent`, or `name-2` and so on if that is not empty. The sink writes as many bytes as `allowance`
-/// permits, removes its oldest chunks if it keeps the newest only, and leaves a twentieth of its file system free.
+/// Creates a CTF directory `name` in `parent`, or `name-2` and so on if that is not empty. The sink writes as many bytes as `allowance`
+/// permits, removes its oldest chunks if it keeps only the newest, and leaves a twentieth of its file system free.
 pub fn ctf(
     parent: &Path,
     name: &str,
@@ -61,7 +61,7 @@ pub fn ctf(
 pub struct Bounded {
     sink: CtfSink,
     space: Space,
-    /// True if the newest chunks are kept: the oldest is removed if they are too large in sum.
+    /// True if the newest chunks are kept: the oldest is removed if their total size is too large.
     keeps: bool,
 }
 
@@ -86,7 +86,7 @@ impl Sink for Bounded {
 
     fn packet(&mut self, stream: &StreamInfo, packet: &Packet<'_>) -> Result<(), SinkError> {
         let len = packet.bytes.len() as u64;
-        // The packet that ends a stream is exempt: without it a reader could not tell what is missing.
+        // The packet that ends a stream is exempt: without it a reader could not count the missing packets.
         if packet.events_after > packet.events_before {
             while self.keeps && self.space.is_beyond(self.sink.kept_bytes(), len) && self.sink.remove_oldest()? {}
             self.space

@@ -12,7 +12,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How a file is opened again.
+/// Flags for opening a file again.
 const APPEND: OFlags = OFlags::WRONLY.union(OFlags::APPEND).union(OFlags::NONBLOCK);
 
 /// Makes a new text file at `path`, inside it, or next to it, limited by `allowance`.
@@ -32,8 +32,8 @@ pub(super) fn text(path: &Path, name: &str, allowance: Arc<Allowance>) -> Result
     unreachable!("no directory has that many entries")
 }
 
-/// Opens the file at `path` for appending, limited to `most` bytes. If another process writes it, for example the parent of this one,
-/// opens a file next to it with this process's name.
+/// Opens the file at `path` for appending, limited to `most` bytes. If another process is writing to it, for example the parent of this
+/// one, opens a file next to it with this process's name.
 pub fn shared_text(path: &Path, name: &str, most: u64) -> Result<BoundedFile, String> {
     for path in names(path, name, "txt") {
         let failed = |error: io::Error| format!("cannot open {}: {error}", path.display());
@@ -52,7 +52,7 @@ pub fn shared_text(path: &Path, name: &str, most: u64) -> Result<BoundedFile, St
     unreachable!("no directory has that many entries")
 }
 
-/// Locks a file that the program has closed, and that is open again.
+/// Locks a file that was reopened after the program had closed it.
 fn lock(file: &File) -> io::Result<()> {
     Ok(flock(file, FlockOperation::NonBlockingLockExclusive)?)
 }

@@ -46,13 +46,13 @@ impl Watch {
     }
 }
 
-/// Number of bytes that one sink, or several in sum, may keep.
+/// Maximum number of bytes that one sink, or several together, may keep.
 #[derive(Debug)]
 pub struct Allowance {
     most: u64,
     /// Bytes kept by all of them.
     kept: AtomicU64,
-    /// Whether a write was refused because it would exceed the maximum.
+    /// True once a write was refused because it would exceed the maximum.
     used_up: AtomicBool,
 }
 
@@ -67,7 +67,7 @@ impl Allowance {
         self.used_up.load(Ordering::Relaxed)
     }
 
-    /// Bytes kept by all sinks, if a sink that was counted with `before` bytes has `kept`.
+    /// Returns the bytes kept by all sinks, if a sink that was counted with `before` bytes now has `kept`.
     fn all(&self, before: u64, kept: u64) -> u64 {
         // Relaxed: the number publishes no other data, and sinks that share it run on one thread.
         self.kept.load(Ordering::Relaxed).saturating_sub(before).saturating_add(kept)

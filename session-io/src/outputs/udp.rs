@@ -6,10 +6,10 @@ use tracepoint_session_spec::SinkSpec;
 use tracepoint_sinks::SinkError;
 use tracepoint_sinks::udp::{DEFAULT_PORT, DropPolicy, UdpOptions, UdpSink};
 
-/// How long it continues to serve its client after the session ends.
+/// Time for which it continues to serve its client after the session ends.
 const FLUSH: Duration = Duration::from_secs(2);
 
-/// Binds the server. Without a port in the description it has the default port, or a free one if another process has that.
+/// Binds the server. Without a port in the description, it uses the default port, or a free one if another process uses the default.
 pub(super) fn server(spec: &SinkSpec) -> Result<UdpSink, SinkError> {
     let address = spec.socket_address();
     if spec.port.is_none() {

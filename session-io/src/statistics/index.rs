@@ -17,19 +17,19 @@ use tracepoint_session_spec::Rule;
 pub(super) const SUFFIX: &str = ".json";
 const FORMAT: &str = "tracepoint-statistics";
 const VERSION: u32 = 1;
-/// The largest list that is read, in bytes.
+/// Maximum size of a list that is read, in bytes.
 const MAX_SIZE: u64 = 16 << 20;
 
-/// The statistics of a process, and which process that is.
+/// The statistics of a process, and its identity.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Index {
     format: String,
     version: u32,
     pub(super) process: ProcessKey,
     pub(super) name: String,
-    /// 0 if it is not known.
+    /// 0 if unknown.
     pid_namespace: u64,
-    /// How far `CLOCK_MONOTONIC` of its time namespace is ahead of that of the initial one, in ns.
+    /// The offset of `CLOCK_MONOTONIC` in its time namespace from that of the initial one, in ns.
     #[serde(default, skip_serializing_if = "is_zero")]
     clock_shift: i64,
     pub(super) statistics: Vec<Entry>,
@@ -40,7 +40,7 @@ const fn is_zero(shift: &i64) -> bool {
     *shift == 0
 }
 
-/// The shift of this process's own clock.
+/// Returns the shift of this process's own clock.
 fn shift() -> i64 {
     TimeNamespace::of_this_process().unwrap_or_default().monotonic
 }
@@ -50,11 +50,11 @@ fn shift() -> i64 {
 pub struct Entry {
     /// The name of the file.
     pub file: String,
-    /// Its first word.
+    /// The index of its first word.
     pub offset: usize,
-    /// How many words there are.
+    /// Its number of words.
     pub words: usize,
-    /// The event; of a latency the one that ends it.
+    /// The event; for a latency, the one that ends it.
     pub event: String,
     /// The rule.
     pub rule: Rule,
@@ -64,7 +64,7 @@ pub struct Entry {
 }
 
 impl Index {
-    /// Of this process.
+    /// Creates the index of this process.
     pub fn new(statistics: Vec<Entry>) -> Self {
         Self {
             format: FORMAT.to_owned(),
@@ -77,7 +77,7 @@ impl Index {
         }
     }
 
-    /// What is to be added to times of its process so that they are those of this one.
+    /// Returns the difference to add to times of its process to convert them to times of this process.
     pub(super) fn shift_to_here(&self) -> i64 {
         shift().saturating_sub(self.clock_shift)
     }
@@ -99,7 +99,7 @@ impl Index {
         Ok(index)
     }
 
-    /// Returns whether its process is known to have ended: it is of this pid namespace, and does not exist.
+    /// Returns whether its process is known to have ended: it is in this pid namespace, and does not exist.
     pub(super) fn has_ended(&self) -> bool {
         let here = process::pid_namespace();
         here != 0 && self.pid_namespace == here && !self.process.exists()
@@ -110,7 +110,7 @@ fn file_name(process: &str) -> String {
     format!("{process}{SUFFIX}")
 }
 
-/// Removes the files of a process; those that readers find first go first.
+/// Removes the files of a process, the list first, because readers start with it.
 pub fn remove(dir: &PrivateDir, process: &str) {
     dir.remove_file(&file_name(process));
     let own = |name: &String| name.strip_prefix(process).is_some_and(|rest| rest.starts_with('.'));
@@ -119,12 +119,13 @@ pub fn remove(dir: &PrivateDir, process: &str) {
     }
 }
 
-/// Removes the files of processes that have ended, but for those of the `kept` ones that ended last. The times of change of mapped files do not
-/// tell: lists of living processes are touched here, so that the time of a list is that at which its process was last seen alive.
+/// Removes the files of processes that have ended, except for the `kept` processes that ended last. The modification times of mapped files
+/// do not show this. Therefore this function touches the lists of living processes: the time of a list is when its process was last seen
+/// alive.
 pub fn prune(dir: &PrivateDir, kept: usize) {
     let names = dir.names().unwrap_or_default();
     let lists: Vec<_> = names.iter().filter(|name| name.ends_with(SUFFIX) && !name.starts_with('.')).collect();
-    // Few lists: there is no need to read each of them.
+    // With few lists, they need not be read.
     if lists.len() <= kept / 2 {
         return;
     }
@@ -152,7 +153,8 @@ mod tests {
     use std::fs::File;
     use std::time::{Duration, SystemTime};
 
-    /// A process that runs for long has an old list: it does not go before those of processes that came and went meanwhile.
+    /// A process that runs for a long time has an old list: its list is not removed before those of processes that started and ended
+    /// meanwhile.
     #[test]
     fn the_lists_of_those_that_ended_last_are_kept() -> Result<(), Box<dyn std::error::Error>> {
         let temp = tempfile::tempdir()?;

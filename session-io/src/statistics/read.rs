@@ -1,4 +1,4 @@
-//! Reading the statistics of a session, of all its processes: those that live, and those that have ended or were killed.
+//! Reads the statistics of all processes of a session, including processes that have ended or were killed.
 
 use super::index::{Entry, Index, SUFFIX};
 use fileguard::Checked;
@@ -16,7 +16,7 @@ use tracepoint_run_dir::layout::STATISTICS;
 use tracepoint_run_dir::private_dir::PrivateDir;
 use tracepoint_session_spec::Rule;
 
-/// The largest statistic that is read, in bytes.
+/// Maximum size of a statistic that is read, in bytes.
 const MAX_BYTES: u64 = 1 << 30;
 
 /// A statistic of a rule, and its results at one time.
@@ -25,7 +25,7 @@ const MAX_BYTES: u64 = 1 << 30;
 pub struct StatisticResult {
     /// The rule.
     pub rule: Rule,
-    /// The event; of a latency the one that ends it.
+    /// The event; for a latency, the one that ends it.
     pub event: String,
     /// True if the values are nanoseconds.
     pub is_duration: bool,
@@ -49,9 +49,9 @@ pub struct ProcessStatistics {
     pub process: ProcessKey,
     /// Its short name.
     pub name: String,
-    /// True if it still counts. One that does not has ended, was killed, or has called `exec`.
+    /// True if it still counts. Otherwise the process has ended, was killed, or has called `exec`.
     pub is_alive: bool,
-    /// In the order of rules and events as texts.
+    /// Sorted by the texts of rules and events.
     pub statistics: Vec<StatisticResult>,
 }
 
@@ -59,19 +59,20 @@ pub struct ProcessStatistics {
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct SessionStatistics {
-    /// When they were read, in nanoseconds on the clock of the processes: what [`Rate::per_second`](tracepoint_probes::snapshot::Rate::per_second) takes.
+    /// The time of reading, in nanoseconds on the clock of the processes, for
+    /// [`Rate::per_second`](tracepoint_probes::snapshot::Rate::per_second).
     pub time: u64,
     /// The same in nanoseconds since the epoch.
     pub time_ns: i64,
     /// The processes, by their ids.
     pub processes: Vec<ProcessStatistics>,
-    /// Files that cannot be read, and why.
+    /// Unreadable files, with the reasons.
     pub unreadable: Vec<String>,
 }
 
 impl SessionStatistics {
-    /// Reads the files in the directory of a session. `is_alive` tells by the name of a process there whether it is. A session without statistics
-    /// has no process. What is being written meanwhile may be in it or not.
+    /// Reads the files in the directory of a session. `is_alive` returns whether the process with this name in the directory is alive. A
+    /// session without statistics has no processes. Concurrent changes may or may not be included.
     pub fn read(session: &PrivateDir, is_alive: impl Fn(&str) -> bool) -> Self {
         let time_ns = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let time_ns = i64::try_from(time_ns).unwrap_or(i64::MAX);
@@ -112,7 +113,7 @@ impl SessionStatistics {
         ProcessStatistics { process, name, is_alive, statistics: results }
     }
 
-    /// The same with the times in the results, of last values and of the seconds of rates, since the epoch.
+    /// Returns the same statistics with the times of last values and of the seconds of rates converted to times since the epoch.
     #[must_use]
     pub fn since_epoch(mut self) -> Self {
         let offset = i128::from(self.time_ns) - i128::from(self.time);
@@ -130,8 +131,8 @@ impl SessionStatistics {
         self
     }
 
-    /// The results of all processes together, in the order of rules and events as texts. Those of different kinds, such as histograms of integers
-    /// in one process and of floating-point numbers in another, are not put together.
+    /// Returns the combined results of all processes, sorted by the texts of rules and events. Results of different kinds are not combined,
+    /// such as histograms of integers in one process and of floating-point numbers in another.
     ///
     /// Costs a copy of all results.
     pub fn merged(&self) -> Vec<StatisticResult> {

@@ -1,4 +1,4 @@
-//! The actions of a trigger that acts, one after the other.
+//! The actions of a trigger that acts, performed in order.
 
 use super::facilities::Facilities;
 use super::failure::Failure;
@@ -18,10 +18,10 @@ use tracepoint_reader::process::ProcessKey;
 use tracepoint_run_dir::private_dir::{Author, PrivateDir, refused};
 use tracepoint_session_spec::{Do, State, TriggerSpec};
 
-/// The longest value of a variable, in bytes: the kernel refuses long ones.
+/// Maximum length of a variable in bytes: the kernel refuses long ones.
 const MAX_VARIABLE: usize = 4096;
 
-/// Whose triggers act: a session in the run directory, or a process with a session in code.
+/// The owner of the triggers that act: a session in the run directory, or a process with a session in code.
 pub(super) struct Subject<'a> {
     /// The name of the session.
     pub(super) name: String,
@@ -33,7 +33,7 @@ pub(super) struct Subject<'a> {
     pub(super) dir: PrivateDir,
     /// `None` for a session in code.
     session: Option<StoredSession<'a>>,
-    /// Who has written its triggers.
+    /// The author of its triggers.
     pub(super) author: Author,
     pub(super) is_active: bool,
 }
@@ -54,7 +54,7 @@ impl<'a> Subject<'a> {
         Self { name, id, process: Some(process), dir, session: None, author, is_active: true }
     }
 
-    /// The same for triggers that this author has written.
+    /// Returns the same for triggers of this author.
     pub(super) fn with_triggers_of(self, author: Author) -> Self {
         Self { author, ..self }
     }
@@ -127,7 +127,7 @@ impl<'a> Act<'a> {
         self.results.push(result);
     }
 
-    /// Enters the results in the state of the trigger, and has the ends of the programs entered when they come.
+    /// Writes the results to the state of the trigger, and writes the exit statuses of the programs there when they exit.
     pub(super) fn end(mut self) -> Vec<ActionResult> {
         let Self { subject, trigger, .. } = self;
         let own = self.own_snapshots();
@@ -136,7 +136,7 @@ impl<'a> Act<'a> {
         for program in self.programs {
             let (pid, id, session) = (program.pid(), trigger.id.clone(), subject.dir.path().to_owned());
             program.watch(move |status| {
-                // It may run longer than its session exists.
+                // The program may outlive its session.
                 if let Ok(session) = PrivateDir::open(&session) {
                     let _ = state::program_ended(&session, &id, pid, &HowItEnded(status).to_string(), status.success());
                 }
@@ -153,14 +153,14 @@ impl<'a> Act<'a> {
         let own = self.own_snapshots();
         let reserved = snapshot::reserve(own, output, self.occurrence, self.now)?;
         self.temporaries.push(reserved.temporary.clone());
-        // If this cannot be entered, the directory stays should this process be killed now.
+        // If this cannot be written and the process is killed now, the directory stays.
         let _ = state::writing(&self.subject.dir, own, reserved.temporary.clone(), self.now);
         let kept = reserved.write(self.subject.dir.path(), self.occurrence, self.since())?;
         self.snapshots.push(kept.clone());
         Ok(kept.path)
     }
 
-    /// From when on a snapshot has events, in ns of the clock of the traces, `CLOCK_MONOTONIC`.
+    /// Returns the time of the first events in a snapshot, in ns of the clock of the traces, `CLOCK_MONOTONIC`.
     fn since(&self) -> u64 {
         let Some(before) = self.trigger.before else { return 0 };
         let now = clock_gettime(ClockId::Monotonic);
@@ -211,7 +211,7 @@ impl<'a> Act<'a> {
         Ok(pid)
     }
 
-    /// The variables of a program: what occurred, and what was done before.
+    /// Returns the environment variables of a program: the occurrence, and the results of the previous actions.
     fn variables(&self) -> Vec<(String, String)> {
         let Self { subject, trigger, occurrence, .. } = self;
         let named = |name: &str, value: &str| (format!("TRACEPOINT_TRIGGER_{name}"), variable(value));
@@ -234,7 +234,7 @@ impl<'a> Act<'a> {
     }
 }
 
-/// A value that fits into an environment: without a NUL, and not too long.
+/// Returns a value that fits into an environment: without a NUL, and not too long.
 fn variable(value: &str) -> String {
     let value = value.replace('\0', "\u{FFFD}");
     let end = (0..=value.len().min(MAX_VARIABLE)).rev().find(|end| value.is_char_boundary(*end)).unwrap_or(0);

@@ -34,12 +34,12 @@ pub fn connect_to(path: &Path, deadline: Instant) -> io::Result<Kept<OwnedFd>> {
     }
 }
 
-/// A new socket, which blocks in no call.
+/// Creates a non-blocking socket.
 pub fn stream() -> rustix::io::Result<OwnedFd> {
     socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
 }
 
-/// The socket's path through the open directory, so that it fits a socket address however long the directory's path is.
+/// Returns the socket's address through the open directory, so that it fits regardless of the length of the directory's path.
 pub fn address(dir: &impl AsFd, name: impl AsRef<Path>) -> rustix::io::Result<SocketAddrUnix> {
     SocketAddrUnix::new(Path::new(&format!("/proc/self/fd/{}", dir.as_fd().as_raw_fd())).join(name))
 }

@@ -1,4 +1,4 @@
-//! Why a trigger cannot be set, fired, or listened for.
+//! The errors of setting, firing, and listening for triggers.
 
 use crate::error::ControlError;
 use rustix::io::Errno;
@@ -18,9 +18,9 @@ pub enum TriggerError {
     NoTrigger {
         /// The session.
         session: String,
-        /// The id that was given.
+        /// The given id.
         id: String,
-        /// The triggers it has, as text.
+        /// The triggers of the session, as text.
         known: String,
     },
     /// The session does not compute the statistic, so that the trigger would never act.
@@ -56,7 +56,7 @@ pub enum TriggerError {
         /// The socket.
         path: PathBuf,
     },
-    /// Another process listens already.
+    /// Another process is listening already.
     #[error("process {pid} listens on {} already; stop it first", path.display())]
     Listening {
         /// The socket.
@@ -110,7 +110,7 @@ impl TriggerError {
         move |source| Self::Socket { path: path.to_owned(), source }
     }
 
-    /// The error that a negative answer of the listener stands for.
+    /// Returns the error for a negative answer of the listener.
     pub fn answered(path: &Path, answer: i32) -> Self {
         let path = path.to_owned();
         match Errno::from_raw_os_error(answer.saturating_neg()) {

@@ -1,4 +1,4 @@
-//! What the process that performs actions offers to them.
+//! The facilities that actions get from the process that performs them.
 //!
 //! | performed by | `run` | `notify` | `--after` |
 //! |---|---|---|---|
@@ -17,31 +17,31 @@ use tracepoint_reader::process::ProcessKey;
 use tracepoint_run_dir::private_dir::Author;
 use tracepoint_session_spec::TriggerSpec;
 
-/// What a listener, or a recorder, can do.
+/// The additional facilities of a listener or a recorder.
 pub trait Listening: Debug + Send + Sync {
-    /// Sends a notification to the subscribers; `false` if it has none.
+    /// Sends a notification to the subscribers; `false` if there are none.
     fn notify(&self, notification: Notification) -> bool;
-    /// Has the actions done at this time.
+    /// Performs the actions at this time.
     fn postpone(&self, until: Instant, postponed: Postponed);
 }
 
-/// What actions can use.
+/// The facilities for actions.
 #[derive(Clone, Debug, Default)]
 pub struct Facilities {
-    /// Starts programs, if it may.
+    /// Starts programs, if permitted.
     pub programs: Option<Programs>,
     /// Has subscribers, and can wait.
     pub listening: Option<Arc<dyn Listening>>,
 }
 
-/// The actions of a trigger that has fired, to be done later.
+/// The actions of a fired trigger, to be performed later.
 #[derive(Clone, Debug)]
 pub struct Postponed {
     pub(super) session: String,
-    /// Whose session it is, if it was started in code.
+    /// The process, if it started the session in code.
     pub(super) process: Option<ProcessKey>,
     pub(super) trigger: TriggerSpec,
-    /// Who has written the trigger.
+    /// The author of the trigger.
     pub(super) author: Author,
     pub(super) occurrence: Occurrence,
 }

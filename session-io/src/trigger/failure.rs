@@ -1,4 +1,4 @@
-//! Why an action failed.
+//! The failure of an action.
 
 use crate::error::ControlError;
 use rustix::io::Errno;
@@ -7,7 +7,7 @@ use std::path::Path;
 use tracepoint_reader::RecoverError;
 use tracepoint_run_dir::private_dir::DirError;
 
-/// Why an action failed.
+/// The reason why an action failed.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) reason: String,

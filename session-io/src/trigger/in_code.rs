@@ -1,8 +1,8 @@
 //! The triggers of sessions that programs start in code.
 //!
-//! Such a session has no `session.toml`. Its process writes its triggers into `triggers.toml` beside its rings, and the states are in
-//! `triggers/` there; both are removed with the rings. A trigger is that process's own: it takes a snapshot of this process's rings, when any
-//! process dumps core while this one lives, or when this one has died of it.
+//! Such a session has no `session.toml`. Its process writes its triggers into `triggers.toml` next to its rings, and the states are in
+//! `triggers/` there; both are removed with the rings. A trigger belongs to that process: it takes a snapshot of this process's rings, when
+//! any process dumps core while this one lives, or when this one has dumped core and died.
 
 use crate::store::SessionStore;
 use tracepoint_reader::process::ProcessKey;
@@ -21,7 +21,7 @@ pub struct ProcessTriggers {
     pub process: ProcessKey,
     /// The directory of its rings.
     pub dir: PrivateDir,
-    /// Who has written the triggers.
+    /// The author of the triggers.
     pub(super) author: Author,
     /// Its triggers.
     pub triggers: Vec<TriggerSpec>,
@@ -34,7 +34,7 @@ impl ProcessTriggers {
     }
 }
 
-/// The triggers of all processes, the dead ones included. Files that cannot be read are left out.
+/// Returns the triggers of all processes, including dead ones. Files that cannot be read are left out.
 pub fn all(store: &SessionStore) -> impl Iterator<Item = ProcessTriggers> + '_ {
     store.session_dirs().flat_map(|(session, dir)| {
         let rings = dir.open_subdir(RINGS).ok();

@@ -1,9 +1,9 @@
-//! The messages of the notification socket; `docs/format-notify.md` has their bytes.
+//! The messages of the notification socket; `docs/format-notify.md` describes their bytes.
 //!
-//! A message is a header (`cmd`, `msg_size`) and a payload, in the C layout and byte order of the host. The [`Decoder`] takes the bytes as they
-//! arrive, in fragments or several messages at once. It keeps at most one known payload, of at most 64 KiB, and counts the bytes of all others,
-//! so that no sender can make it allocate more. A message that it cannot use is returned with the error number that answers it, and the next
-//! message follows.
+//! A message is a header (`cmd`, `msg_size`) and a payload, in the C layout and byte order of the host. The [`Decoder`] takes the bytes as
+//! they arrive, in fragments or several messages at once. It keeps at most one known payload, of at most 64 KiB, and only counts the bytes
+//! of all others, so that no sender can make it allocate more. For a message that cannot be used it returns the error number to answer
+//! with, and continues with the next message.
 
 mod core_dump;
 mod json;
@@ -16,19 +16,19 @@ use rustix::io::Errno;
 
 /// `LTTCOMM_NOTIFY_TRIGGER_ONANYCOREDUMP`.
 pub const CORE_DUMP: u32 = 1;
-/// Our own: the same payload with padding, then the signal and the time.
+/// Our extension: the same payload with padding, then the signal and the time.
 pub const CORE_DUMP_WITH_SIGNAL: u32 = 0x7470_0001;
-/// Asks for the notifications of a session, whose name is the payload, or of all.
+/// Requests the notifications of the session named in the payload, or of all sessions.
 pub const SUBSCRIBE: u32 = 0x7470_0002;
-/// A trigger's condition has occurred in a traced process.
+/// The condition of a trigger has occurred in a traced process.
 pub const FIRE: u32 = 0x7470_0003;
 /// From the listener to a subscriber: a trigger with the action `notify` has acted.
 pub const NOTIFICATION: u32 = 0x7470_0004;
-/// The largest payload that is skipped, in bytes; a longer one closes the connection.
+/// Maximum size of a payload that is skipped, in bytes; a longer one closes the connection.
 pub const MAX_PAYLOAD: u32 = 64 << 10;
 
 const HEADER: usize = 8;
-/// The longest name of a session, in bytes.
+/// Maximum length of a session's name, in bytes.
 const MAX_NAME: usize = 255;
 
 /// A received message.
@@ -37,9 +37,9 @@ const MAX_NAME: usize = 255;
 pub enum Message {
     /// A process dumped core.
     CoreDump(CoreDump),
-    /// The sender wants the notifications of this session, or of all.
+    /// The sender requests the notifications of this session, or of all sessions.
     Subscribe(Option<String>),
-    /// A trigger is to act.
+    /// A request to perform the actions of a trigger.
     Fire(FireRequest),
     /// For subscribers: a trigger has acted.
     Notification(Notification),
@@ -55,21 +55,21 @@ pub enum Message {
         /// `msg_size` of the header, in bytes.
         size: u32,
     },
-    /// A payload that is not what its command says.
+    /// A payload that does not match its command.
     Malformed {
         /// `cmd` of the header.
         command: u32,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
 }
 
 impl Message {
-    /// The answer to a message that cannot be used: a negative error number. `None` for one that can.
+    /// Returns the answer to a message that cannot be used: a negative error number. `None` for a usable message.
     pub const fn refusal(&self) -> Option<i32> {
         match self {
             Self::CoreDump(_) | Self::Subscribe(_) | Self::Fire(_) => None,
-            // Listeners send notifications, and get none.
+            // Listeners send notifications, and do not accept them.
             Self::UnknownCommand { .. } | Self::Notification(_) => Some(-Errno::OPNOTSUPP.raw_os_error()),
             Self::WrongSize { .. } | Self::Malformed { .. } => Some(-Errno::INVAL.raw_os_error()),
         }
@@ -93,7 +93,8 @@ impl Message {
     }
 }
 
-/// A header announces more than [`MAX_PAYLOAD`] bytes. What follows it cannot be told apart from messages, so the connection is closed.
+/// A header announces more than [`MAX_PAYLOAD`] bytes. The payload cannot be distinguished from further messages, so the connection is
+/// closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a message announces a payload of {size} bytes, and at most {MAX_PAYLOAD} are accepted")]
 #[non_exhaustive]
@@ -102,23 +103,23 @@ pub struct PayloadTooLong {
     pub size: u32,
 }
 
-/// Takes messages from a stream of bytes.
+/// Decodes messages from a stream of bytes.
 #[derive(Debug, Default)]
 pub struct Decoder {
     /// `cmd` and `msg_size`, once the header is complete.
     header: Option<(u32, u32)>,
-    /// The incomplete header, or the payload as far as those of its command reach.
+    /// The incomplete header, or the part of the payload that its command uses.
     bytes: Vec<u8>,
     /// Bytes of the payload that have not arrived.
     left: u32,
 }
 
 impl Decoder {
-    /// Takes the next message from the front of `input`; `None` if `input` is used up before the message is complete.
+    /// Decodes the next message from the front of `input`; `None` if `input` ends before the message is complete.
     ///
     /// # Errors
     ///
-    /// [`PayloadTooLong`]; the decoder is of no further use then.
+    /// [`PayloadTooLong`]; the decoder cannot be used any more.
     pub fn next(&mut self, input: &mut &[u8]) -> Result<Option<Message>, PayloadTooLong> {
         if self.header.is_none() {
             let missing = HEADER - self.bytes.len();
@@ -152,7 +153,7 @@ impl Decoder {
     }
 }
 
-/// How many bytes of a payload are of use.
+/// Returns the number of bytes of a payload that are kept.
 const fn longest(command: u32) -> usize {
     match command {
         CORE_DUMP | CORE_DUMP_WITH_SIGNAL => WITH_SIGNAL,
@@ -162,13 +163,13 @@ const fn longest(command: u32) -> usize {
     }
 }
 
-/// The bytes of a subscription.
+/// Encodes a subscription.
 pub fn subscribe(session: Option<&str>) -> Vec<u8> {
     let name = session.unwrap_or_default().as_bytes();
     [&header(SUBSCRIBE, name.len()), name].concat()
 }
 
-/// The header of a message with a payload of `size` bytes.
+/// Encodes the header of a message with a payload of `size` bytes.
 fn header(command: u32, size: usize) -> Vec<u8> {
     let mut bytes = vec![0; HEADER];
     put(&mut bytes, 0, command);

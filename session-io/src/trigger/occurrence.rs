@@ -1,4 +1,4 @@
-//! An occurrence of a condition, as actions get to know it.
+//! An occurrence of a condition, in the form that actions use.
 
 use super::message::CoreDump;
 use serde::{Deserialize, Serialize};
@@ -7,21 +7,21 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tracepoint_session_spec::When;
 use tracepoint_sinks::{EnvironmentValue, environment_block};
 
-/// An occurrence of a condition. Its entries are in the environment block of the snapshots that are taken for it.
+/// An occurrence of a condition. Its entries are in the environment block of the snapshots taken for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Occurrence {
     /// The kind of the condition: [`When::kind`].
     pub condition: String,
-    /// The process that it is about; 0 if it is about the session. Names snapshots.
+    /// The process concerned; 0 if the occurrence concerns the session. Part of the names of snapshots.
     pub pid: u32,
-    /// When it occurred. In JSON: `time_ns`, in ns since 1970.
+    /// The time of the occurrence. In JSON: `time_ns`, in ns since 1970.
     #[serde(rename = "time_ns", with = "nanoseconds")]
     pub time: SystemTime,
-    /// How many occurrences came before it since the last one that was acted on, and are counted without being acted on.
+    /// Number of occurrences since the last one that was acted on. They are counted, but not acted on.
     #[serde(default)]
     pub skipped: u64,
-    /// What is known about it, by names that are valid in an environment block. In JSON: an object.
+    /// Details, by names that are valid in an environment block. In JSON: an object.
     #[serde(default, with = "object")]
     pub entries: Vec<(String, Detail)>,
 }
@@ -70,7 +70,7 @@ impl Occurrence {
         self.entries.push((name.into(), detail));
     }
 
-    /// A further environment block for the metadata of a trace.
+    /// Formats an additional environment block for the metadata of a trace.
     pub(super) fn environment(&self) -> String {
         fn entry((name, detail): &(String, Detail)) -> (&str, EnvironmentValue<'_>) {
             match detail {
@@ -125,7 +125,7 @@ mod object {
         serializer.collect_map(entries.iter().map(|(name, detail)| (name, detail)))
     }
 
-    /// They come from other processes, and go into environment blocks: others than such names are left out.
+    /// The entries come from other processes, and are written to environment blocks: invalid names are left out.
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(String, Detail)>, D::Error> {
         let entries = BTreeMap::<String, Detail>::deserialize(deserializer)?;
         let is_name = |name: &str| {

@@ -1,14 +1,14 @@
-//! Which snapshots a trigger may remove: those that it has taken itself, with the rights of this user.
+//! The snapshots that a trigger may remove: those that it took itself, with the rights of this user.
 //!
-//! The [state](super::state) of a trigger lists its snapshots. In a run directory that a group shares, any member can write a state, and so name any
-//! directory. Therefore each snapshot, from before its first file, has a file `.trigger` with the ids of the session and the trigger, and only a
-//! directory is removed that
+//! The [state](super::state) of a trigger lists its snapshots. In a run directory that a group shares, any member can write a state, and
+//! thereby list any directory. Therefore each snapshot has a file `.trigger`, created before all others, with the ids of the session and
+//! the trigger. A directory is removed only if it
 //!
-//! * is directly in the output of a snapshot that the trigger takes, and has a name that snapshots get;
-//! * belongs to this user, and nobody else may write to it;
-//! * has that file, which belongs to this user as well.
+//! * is directly in the output of a snapshot that the trigger takes, and has a name as for snapshots;
+//! * belongs to this user, and no other user may write to it;
+//! * contains that file, which belongs to this user as well.
 //!
-//! The directory is open meanwhile, and no link is followed: another one in its place stays.
+//! The directory stays open meanwhile, and links are not followed: another directory that replaces it is not removed.
 
 use fileguard::Reopened;
 use rustix::fs::{Mode, OFlags, Stat, fstat};
@@ -20,16 +20,16 @@ use std::path::Path;
 use tracepoint_run_dir::private_dir::Author;
 use tracepoint_session_spec::{Do, TriggerSpec};
 
-/// The file that tells which trigger has taken a snapshot.
+/// The file that records which trigger has taken a snapshot.
 const MARK: &str = ".trigger";
 
 /// The snapshots of a trigger.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OwnSnapshots<'a> {
     pub(super) trigger: &'a TriggerSpec,
-    /// Who has written the trigger.
+    /// The author of the trigger.
     pub(super) author: Author,
-    /// The id of its session; the name and the process of one in code.
+    /// The id of its session; for a session in code, its name and the process.
     pub(super) session: &'a str,
 }
 
@@ -41,7 +41,7 @@ impl OwnSnapshots<'_> {
         (&*mark).write_all(self.text().as_bytes())
     }
 
-    /// Removes a directory that the state names, if it is a snapshot of the trigger. Ignores errors.
+    /// Removes a directory listed in the state, if it is a snapshot of the trigger. Ignores errors.
     pub(super) fn remove(&self, path: &Path) {
         let (Some(output), Some(name)) = (path.parent(), path.file_name()) else { return };
         let is_in = |action: &Do| matches!(action, Do::Snapshot(directory) if directory == output);
@@ -75,12 +75,12 @@ impl OwnSnapshots<'_> {
     }
 }
 
-/// Returns whether it belongs to this user, and nobody else may write to it.
+/// Returns whether it belongs to this user, and no other user may write to it.
 fn is_own(stat: &Stat) -> bool {
     stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_mode & 0o022 == 0
 }
 
-/// Returns whether snapshots get such names: `TIME`, `TIME-PID`, `TIME-PID-NUMBER`, and `.NAME.new` while they are written.
+/// Returns whether the name is one of a snapshot: `TIME`, `TIME-PID`, `TIME-PID-NUMBER`, and `.NAME.new` while it is written.
 fn is_name(name: &OsStr) -> bool {
     let name = name.as_bytes();
     let name = name.strip_prefix(b".").and_then(|name| name.strip_suffix(b".new")).unwrap_or(name);
@@ -96,7 +96,7 @@ mod tests {
     use std::path::PathBuf;
     use tracepoint_session_spec::When;
 
-    /// A state that somebody else has written names directories that are no snapshots of the trigger.
+    /// A state written by another user may list directories that are not snapshots of the trigger.
     #[test]
     fn only_snapshots_of_the_trigger_are_removed() -> Result<(), Box<dyn std::error::Error>> {
         let temp = tempfile::tempdir()?;

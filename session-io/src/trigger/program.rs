@@ -1,12 +1,12 @@
-//! The action `run`: starts a program, and enters how it ended in the state of its trigger.
+//! The action `run`: starts a program, and writes its exit status to the state of its trigger.
 //!
 //! ```text
 //!   action `run` ─▶ program started, of at most MOST at once ─▶ further actions ─▶ state written ─▶ a thread waits for its end ─▶ state
 //! ```
 //!
-//! A program is started by its argument list; no shell takes part, and what a traced process has said (a field of an event, a name) is in the
-//! environment alone. It is a process group of its own, so that Ctrl-C in a terminal ends the listener and not its programs. Each has a thread
-//! that waits for it, so that none stays a zombie and no other child of this program is waited for.
+//! A program is started by its argument list, without a shell. Data from a traced process (a field of an event, a name) is passed only in
+//! the environment. The program is in its own process group, so that Ctrl-C in a terminal ends the listener but not its programs. One
+//! thread for each waits for its end, so that it does not stay a zombie, and no other child of this program is waited for.
 
 use super::failure::Failure;
 use rustix::io::Errno;
@@ -18,10 +18,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tracepoint_sinks::own_thread;
 
-/// How many programs may run at a time.
+/// Maximum number of programs that run at the same time.
 const MOST: usize = 8;
 
-/// Starts programs, and counts those that run.
+/// Starts programs, and counts the running ones.
 #[derive(Clone, Debug)]
 pub struct Programs {
     running: Arc<Running>,
@@ -42,17 +42,17 @@ pub(super) struct Started {
     place: Place,
 }
 
-/// One of the programs that may run; free again when it is dropped.
+/// A slot for a running program; freed on drop.
 #[derive(Debug)]
 struct Place(Arc<Running>);
 
 impl Programs {
-    /// For programs whose output goes to the standard error of this one, or nowhere.
+    /// Creates the starter of programs whose output is written to the standard error of this one, or discarded.
     pub fn new(shows_output: bool) -> Self {
         Self { running: Arc::default(), shows_output }
     }
 
-    /// Starts a program, with these variables beside this process's environment.
+    /// Starts a program, with these variables in addition to this process's environment.
     pub(super) fn start(&self, line: &[String], variables: Vec<(String, String)>) -> Result<Started, Failure> {
         let (program, arguments) =
             line.split_first().ok_or_else(|| Failure::new(&"no program is named", Errno::INVAL.raw_os_error()))?;
@@ -73,7 +73,7 @@ impl Programs {
         Ok(Started { child, place })
     }
 
-    /// Waits until no program runs, at most for `timeout`.
+    /// Waits until no program is running, for at most `timeout`.
     pub fn wait(&self, timeout: Duration) {
         let deadline = Instant::now() + timeout;
         let mut count = self.running.lock();
@@ -89,7 +89,7 @@ impl Started {
         self.child.id()
     }
 
-    /// Has a thread wait for the end of the program, and call `ended` then.
+    /// Starts a thread that waits for the end of the program, and then calls `ended`.
     pub(super) fn watch(self, ended: impl FnOnce(ExitStatus) + Send + 'static) {
         let Self { mut child, place } = self;
         let wait = move || {
@@ -99,7 +99,7 @@ impl Started {
             }
             drop(place);
         };
-        // Without a thread the program runs on, and is a zombie between its end and that of this process.
+        // Without a thread the program continues, and is a zombie between its end and the end of this process.
         let _ = thread::Builder::new().name("tracepoint-run".to_owned()).spawn(wait);
     }
 }
@@ -127,7 +127,7 @@ impl Running {
     }
 }
 
-/// How a program ended, as text.
+/// The exit status of a program, as text.
 pub(super) struct HowItEnded(pub(super) ExitStatus);
 
 impl fmt::Display for HowItEnded {

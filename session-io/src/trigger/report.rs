@@ -1,4 +1,4 @@
-//! Has the actions of a trigger done whose condition has occurred in a traced process.
+//! Performs the actions of a trigger whose condition has occurred in a traced process.
 
 use super::connection::{NOTIFY, connect_to, exchange};
 use super::error::TriggerError;
@@ -11,23 +11,23 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tracepoint_run_dir::rundir::RunDir;
 
-/// How long to wait for the answer of a listener, which answers when the actions are done.
+/// Maximum time to wait for the answer of a listener, which answers when the actions are done.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What became of a fired trigger.
+/// The result of a fired trigger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fired {
-    /// A listener has done the actions of all sessions, and none has failed.
+    /// A listener has done the actions of all sessions, without failures.
     ByListener,
-    /// There was no listener: this process has done the actions, and none has failed.
+    /// There was no listener: this process has done the actions, without failures.
     Here(Vec<FiredTrigger>),
 }
 
-/// Has the actions of one trigger done, whose condition has occurred in this process: by the listener of the run directory if
-/// there is one, otherwise by this process, before the function returns. It takes as long as the actions take. A traced process starts no
-/// programs, and has no subscribers: without a listener the actions `run` and `notify` fail. Nothing is done, and nobody told, if this process has
-/// more rights by now than the owner of the run directory.
+/// Performs the actions of one trigger whose condition has occurred in this process: through the listener of the run directory if there is
+/// one, otherwise in this process. Returns when the actions are done. A traced process starts no programs, and has no subscribers: without
+/// a listener the actions `run` and `notify` fail. If this process by now has more rights than the owner of the run directory, no action is
+/// done and no listener is notified.
 ///
 /// # Errors
 ///
@@ -39,7 +39,7 @@ pub fn trigger_report(run_dir: &Path, request: &FireRequest) -> Result<Fired, Tr
     if let (Some(message), Ok(socket)) = (request.to_message(), connect_to(&path, Instant::now())) {
         match exchange(&socket, &message, Instant::now() + ANSWER_TIMEOUT) {
             Ok(0) => return Ok(Fired::ByListener),
-            // An older one does not know the message.
+            // An older listener does not support the message.
             Ok(answer) if answer == -Errno::OPNOTSUPP.raw_os_error() => {}
             Ok(answer) => return Err(TriggerError::answered(&path, answer)),
             // The listener was killed, or is stopped.
@@ -51,14 +51,14 @@ pub fn trigger_report(run_dir: &Path, request: &FireRequest) -> Result<Fired, Tr
 }
 
 impl Fired {
-    /// What this process has done, or the first action that failed.
+    /// Returns the results in this process, or the error of the first action that failed.
     pub fn here(fired: Vec<FiredTrigger>) -> Result<Self, TriggerError> {
         fired.iter().find_map(FiredTrigger::failure).map_or(Ok(Self::Here(fired)), Err)
     }
 }
 
 impl FiredTrigger {
-    /// The first of its actions that failed.
+    /// Returns the error of its first action that failed.
     pub(super) fn failure(&self) -> Option<TriggerError> {
         let failed = |result: &ActionResult| {
             Some(TriggerError::Action {

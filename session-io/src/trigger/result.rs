@@ -17,13 +17,13 @@ pub struct ActionResult {
     /// The program that was started, by its process id in the pid namespace of the process that acted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// How that program ended, for example `exit status 0`; `None` while it runs.
+    /// The exit status of that program, for example `exit status 0`; `None` while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
-    /// What was done otherwise than the trigger says.
+    /// A deviation from the trigger's description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// Why it failed.
+    /// The reason why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The error number that describes the failure best.

@@ -7,8 +7,8 @@
 //!                         suppressed        later, with `--after`, by a listener
 //! ```
 //!
-//! This is the one place that does so: the listener, and whoever fires a trigger while there is no listener, both use [`TriggerRunner`].
-//! Several may run at the same time, in any processes; they meet in the [state](super::state) of each trigger.
+//! All actions are performed here: the listener uses [`TriggerRunner`], and so does any process that fires a trigger while there is no
+//! listener. Several may run at the same time, in any processes; they synchronise through the [state](super::state) of each trigger.
 
 use super::action::{Act, Subject};
 use super::facilities::{Facilities, Postponed};
@@ -26,7 +26,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tracepoint_reader::process::ProcessKey;
 use tracepoint_session_spec::{Do, State, TriggerSpec, When};
 
-/// What a trigger did when it was fired.
+/// The result of firing a trigger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct FiredTrigger {
@@ -34,7 +34,7 @@ pub struct FiredTrigger {
     pub session: String,
     /// The id of the trigger.
     pub trigger: String,
-    /// Why it did not act, if so.
+    /// The reason why it did not act, if so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suppressed: Option<String>,
     /// True if its actions will be done later, by the listener.
@@ -59,26 +59,27 @@ pub struct TriggerRunner {
 }
 
 impl TriggerRunner {
-    /// For the sessions of this run directory, and those that processes have started in code; in a program that may start others.
+    /// Creates a runner for the sessions of this run directory, including those that processes have started in code, in a program that may
+    /// start others.
     pub fn new(store: SessionStore) -> Self {
         Self { store, facilities: Facilities { programs: Some(Programs::new(false)), listening: None } }
     }
 
-    /// The same, in a traced process: the action `run` fails.
+    /// The same in a traced process: the action `run` fails.
     pub(super) fn in_traced_process(store: SessionStore) -> Self {
         Self { store, facilities: Facilities::default() }
     }
 
-    /// For the sessions of this run directory, with what this process offers to the actions.
+    /// Creates a runner for the sessions of this run directory, with the facilities of this process.
     pub const fn with(store: SessionStore, facilities: Facilities) -> Self {
         Self { store, facilities }
     }
 
-    /// Performs the actions of all triggers with the condition [`When::CoreDump`]: session by session, and in a session in the order of its
-    /// triggers. Takes as long as the snapshots take; programs that it starts run on.
+    /// Performs the actions of all triggers with the condition [`When::CoreDump`]: session by session, and within a session in the order of
+    /// its triggers. Returns when the snapshots are complete; started programs may still run.
     ///
-    /// A session that is damaged, or removed meanwhile, is left out. A failed action is entered in its result and in the trigger's state, and
-    /// the following actions are performed.
+    /// A session that is damaged, or removed meanwhile, is left out. A failed action is recorded in its result and in the trigger's state,
+    /// and the following actions are still performed.
     ///
     /// # Errors
     ///
@@ -99,7 +100,7 @@ impl TriggerRunner {
         Ok(fired)
     }
 
-    /// Performs the actions of those triggers of a session that `is_wanted` says. None if the session is gone or damaged.
+    /// Performs the actions of the triggers of a session for which `is_wanted` returns true. None if the session is gone or damaged.
     pub(super) fn fire_in_session(
         &self,
         session: &str,
@@ -120,7 +121,7 @@ impl TriggerRunner {
         self.fire_in_session(session, |trigger| trigger.id == id, occurrence).pop()
     }
 
-    /// Does the same for a request, which may be about a session in code.
+    /// The same for a request, which may concern a session in code.
     pub fn fire_one(&self, request: &FireRequest) -> Option<FiredTrigger> {
         let Some(process) = request.process else {
             return self.run_one(&request.session, &request.trigger, &request.occurrence);
@@ -148,7 +149,7 @@ impl TriggerRunner {
         Some(act(&Subject::of_session(session, id, dir, *author, true)))
     }
 
-    /// Waits until the programs that it has started have ended, at most for `timeout`; how they ended is in the states by then.
+    /// Waits for at most `timeout` until the programs that it has started have ended, and their exit statuses are in the states.
     pub fn wait_for_programs(&self, timeout: Duration) {
         if let Some(programs) = &self.facilities.programs {
             programs.wait(timeout);
@@ -163,7 +164,7 @@ impl TriggerRunner {
     fn perform(&self, subject: &Subject<'_>, trigger: &TriggerSpec, occurrence: &Occurrence) -> FiredTrigger {
         let mut fired = nothing_done(subject, trigger);
         let now = SystemTime::now();
-        // A trigger that starts its session has to act while that is stopped.
+        // A trigger that starts its session has to act while the session is stopped.
         let is_active = subject.is_active || trigger.actions.contains(&Do::Start);
         match state::begin(&subject.dir, trigger, is_active, occurrence.skipped, now) {
             Ok(Decision::Act) => {}
@@ -171,7 +172,7 @@ impl TriggerRunner {
                 fired.suppressed = Some(reason.to_owned());
                 return fired;
             }
-            // Without the state nothing would bound the snapshots.
+            // Without the state, the number of snapshots would not be limited.
             Err(error) => {
                 let failure = Failure::from(&error.into());
                 fired.actions.extend(trigger.actions.iter().map(|action| ActionResult::failed(action, &failure)));

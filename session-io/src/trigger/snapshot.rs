@@ -1,14 +1,14 @@
-//! The action `snapshot`: what the session's rings hold, in a directory that appears when it is complete.
+//! The action `snapshot`: writes the contents of the session's rings to a directory that appears when it is complete.
 //!
 //! ```text
 //!   make DIR/.TIME-PID.new, marked ─▶ take a snapshot into a directory in it ─▶ add the occurrence to the metadata ─▶ move its entries up
 //!                                  ─▶ rename to DIR/TIME-PID
 //! ```
 //!
-//! The [mark](OwnSnapshots) tells which trigger takes it.
+//! The [mark](OwnSnapshots) identifies the trigger that takes the snapshot.
 //!
-//! The traces are those of `tracectl snapshot`, made by the same function. The temporary directory reserves the name, so that snapshots that
-//! are taken at the same time, by whichever processes, get names of their own.
+//! The traces are created by the same function as those of `tracectl snapshot`. The temporary directory reserves the name, so that
+//! snapshots taken at the same time, by any processes, have different names.
 
 use super::failure::Failure;
 use super::occurrence::Occurrence;
@@ -21,17 +21,17 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// How many snapshots of one time and process get a name.
+/// Maximum number of snapshots with the same time and process.
 const MAX_SAME: u32 = 1000;
 
-/// The name that a snapshot will have, reserved by its temporary directory.
+/// The future name of a snapshot, reserved by its temporary directory.
 #[derive(Debug)]
 pub(super) struct Reserved {
     pub(super) temporary: PathBuf,
     path: PathBuf,
 }
 
-/// Makes the directory `output`, for this user only, and a temporary directory in it.
+/// Creates the directory `output`, for this user only, and a temporary directory in it.
 pub(super) fn reserve(
     own: OwnSnapshots<'_>,
     output: &Path,
@@ -63,7 +63,7 @@ pub(super) fn reserve(
 }
 
 impl Reserved {
-    /// Writes the snapshot of the session in `session`. What it has written is removed on failure.
+    /// Writes the snapshot of the session in `session`. Removes its files on failure.
     ///
     /// Events before `since`, in ns of the trace's clock, are left out.
     pub(super) fn write(self, session: &Path, occurrence: &Occurrence, since: u64) -> Result<KeptSnapshot, Failure> {
@@ -92,12 +92,12 @@ impl Reserved {
     }
 
     fn abandon(&self) {
-        // What cannot be removed is in the state of the trigger, and removed later.
+        // Files that cannot be removed are listed in the state of the trigger, and removed later.
         let _ = fs::remove_dir_all(&self.temporary);
     }
 }
 
-/// Moves the entries of a directory to the one that it is in, and removes it.
+/// Moves the entries of a directory to its parent, and removes it.
 fn move_up(directory: &Path, parent: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
@@ -106,7 +106,7 @@ fn move_up(directory: &Path, parent: &Path) -> io::Result<()> {
     fs::remove_dir(directory)
 }
 
-/// What a directory takes on the disk, in bytes.
+/// Returns the size of a directory on the disk, in bytes.
 fn size(directory: &Path) -> io::Result<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(directory)? {

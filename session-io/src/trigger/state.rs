@@ -1,12 +1,12 @@
 //! The state of a trigger: `triggers/ID.json` in the session's directory.
 //!
 //! Several processes may act for one trigger at the same time: a listener and helpers, or 50 helpers. Each changes the state under the lock
-//! on the directory, twice: `begin` counts the occurrence and decides whether to act, `end` enters what became of the actions. No lock is
-//! held while the actions are done. The file is replaced atomically, so that readers need no lock, and has a spare, so that a full run
-//! directory does not keep a trigger from acting. A state that cannot be read begins anew.
+//! on the directory, twice: `begin` counts the occurrence and decides whether to act, `end` writes the results of the actions. No lock is
+//! held while the actions are performed. The file is replaced atomically, so that readers need no lock, and has a spare, so that a trigger
+//! can act even if the run directory is full. A state that cannot be read starts from zero.
 //!
-//! In a run directory that a group shares, any member can write a state. So a directory that it names is removed only if it is a snapshot of the
-//! trigger.
+//! In a run directory that a group shares, any member can write a state. Therefore a listed directory is removed only if it is a snapshot
+//! of the trigger.
 
 use super::own_snapshots::OwnSnapshots;
 use super::result::ActionResult;
@@ -19,37 +19,37 @@ use tracepoint_run_dir::lock::Lock;
 use tracepoint_run_dir::private_dir::{DirError, PrivateDir};
 use tracepoint_session_spec::TriggerSpec;
 
-/// How long to wait for the lock: its holders write a file, and remove old snapshots.
+/// Maximum time to wait for the lock: its holders write a file, and remove old snapshots.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
-/// A snapshot that was begun so long ago, in ns, was never completed: its writer was killed.
+/// Age in ns at which an incomplete snapshot is abandoned: its writer was killed.
 const ABANDONED: u64 = 3600 * 1_000_000_000;
 
-/// What a trigger has done.
+/// The history of a trigger.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct TriggerState {
-    /// When the trigger was set, in ns since 1970; 0 if it was loaded with its session.
+    /// The time when the trigger was set, in ns since 1970; 0 if it was loaded with its session.
     pub since_ns: u64,
-    /// How often its condition occurred.
+    /// Number of occurrences of its condition.
     pub occurred: u64,
-    /// How often it has acted.
+    /// Number of times that it has acted.
     pub fired: u64,
-    /// How often it has not acted, because of its policy or because its session was stopped.
+    /// Number of times that it has not acted, because of its policy or because its session was stopped.
     pub suppressed: u64,
-    /// How many of its actions have failed.
+    /// Number of its actions that have failed.
     pub failed: u64,
-    /// When it acted last, in ns since 1970.
+    /// The time when it last acted, in ns since 1970.
     pub last_ns: Option<u64>,
     /// The results of its last actions.
     pub last: Vec<ActionResult>,
     /// Its snapshots that are kept, the oldest first.
     pub snapshots: Vec<KeptSnapshot>,
-    /// How many of its snapshots were removed to keep the others within the trigger's limits.
+    /// Number of its snapshots that were removed to keep the others within the trigger's limits.
     pub removed: u64,
     /// Its snapshots that are being written.
     writing: Vec<Writing>,
-    /// When it acted, as far as its limit needs that: in ns since 1970.
+    /// The times when it acted, as far as its limit needs them, in ns since 1970.
     recent_ns: Vec<u64>,
 }
 
@@ -59,7 +59,7 @@ pub struct TriggerState {
 pub struct KeptSnapshot {
     /// Its directory.
     pub path: PathBuf,
-    /// What its files take on the disk, in bytes.
+    /// The size of its files on the disk, in bytes.
     pub bytes: u64,
 }
 
@@ -83,8 +83,8 @@ pub fn create(session: &PrivateDir, id: &str) -> Result<(), DirError> {
     change(session, id, |state| *state = TriggerState { since_ns: ns(SystemTime::now()), ..TriggerState::default() })
 }
 
-/// Counts an occurrence, and decides whether the trigger acts on it. `skipped` occurrences came before it, and count without being acted on:
-/// a policy that would have acted on one of them acts on this one.
+/// Counts an occurrence, and decides whether the trigger acts on it. `skipped` occurrences preceded it, and are only counted: a policy that
+/// would have acted on one of them acts on this one.
 pub(super) fn begin(
     session: &PrivateDir,
     trigger: &TriggerSpec,
@@ -106,7 +106,7 @@ pub(super) fn begin(
     })
 }
 
-/// Enters a directory in which a snapshot is being written, so that it is removed later if this process is killed.
+/// Stores the directory in which a snapshot is being written, so that it is removed later if this process is killed.
 pub(super) fn writing(
     session: &PrivateDir,
     own: OwnSnapshots<'_>,
@@ -126,8 +126,8 @@ pub(super) fn writing(
     })
 }
 
-/// Enters the results of the actions and the snapshots, which were written in the directories `temporaries`; removes the oldest snapshots beyond the trigger's limits. A snapshot that exceeds them alone is
-/// removed as well, and its result becomes a failure.
+/// Stores the results of the actions and the snapshots, which were written in the directories `temporaries`; removes the oldest snapshots
+/// beyond the trigger's limits. A snapshot that exceeds the limits alone is removed as well, and its result becomes a failure.
 pub(super) fn end(
     session: &PrivateDir,
     own: OwnSnapshots<'_>,
@@ -155,7 +155,7 @@ pub(super) fn end(
     })
 }
 
-/// Enters how a program ended that the action `run` has started. One that fails counts as an action that failed.
+/// Stores the exit status of a program that the action `run` has started. A failed program counts as a failed action.
 pub(super) fn program_ended(
     session: &PrivateDir,
     id: &str,
@@ -175,7 +175,7 @@ pub(super) fn program_ended(
     })
 }
 
-/// The state of a trigger; that of a new one if it cannot be read.
+/// Reads the state of a trigger; returns that of a new one if it cannot be read.
 pub fn read(session: &PrivateDir, id: &str) -> TriggerState {
     session.open_subdir(TRIGGERS).ok().and_then(|dir| read_json(&dir, &file(id)).ok()).unwrap_or_default()
 }
@@ -209,7 +209,7 @@ fn ns(time: SystemTime) -> u64 {
 }
 
 impl TriggerState {
-    /// Whether to act on the occurrence that was counted last; `before` is the number that was acted on or decided about before.
+    /// Decides whether to act on the last counted occurrence; `before` is the count at the previous decision.
     fn decide(&mut self, trigger: &TriggerSpec, before: u64, now: u64) -> Decision {
         if trigger.every.is_some_and(|nth| self.occurred / nth == before / nth) {
             return Decision::Suppress("it acts on each Nth occurrence only");
@@ -219,7 +219,7 @@ impl TriggerState {
         }
         if let Some((most, period)) = trigger.at_most() {
             let period = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX);
-            // A time in the future was entered before the clock was set back.
+            // A time in the future was stored before the clock was set back.
             self.recent_ns.retain(|time| now.checked_sub(*time).is_some_and(|age| age < period));
             if self.recent_ns.len() >= most {
                 return Decision::Suppress("its limit is reached");
@@ -229,7 +229,7 @@ impl TriggerState {
         Decision::Act
     }
 
-    /// Takes the snapshots beyond the limits out of the list, the oldest first.
+    /// Removes the snapshots beyond the limits from the list, the oldest first, and returns them.
     fn retain(&mut self, trigger: &TriggerSpec) -> Vec<KeptSnapshot> {
         let mut bytes = 0_u64;
         let fits = |snapshot: &&KeptSnapshot| {
@@ -256,7 +256,7 @@ mod tests {
         TriggerSpec::new(When::CoreDump, Do::Stop).named("t1")
     }
 
-    /// Which of the occurrences, at these seconds, the trigger acts on.
+    /// Returns for each of the occurrences, at these seconds, whether the trigger acts on it.
     fn acts(trigger: &TriggerSpec, seconds: &[u64]) -> Vec<bool> {
         let temp = tempfile::tempdir().expect("a directory");
         let session = PrivateDir::at(temp.path()).expect("a directory");
@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(acts(&trigger().limit("1/10s"), &[100, 3, 4]), [yes, yes, no]);
     }
 
-    /// Occurrences that were only counted make policies act as if each had been decided about, but at most once.
+    /// Occurrences that were only counted make policies act at most once, as if a decision had been made for each.
     #[test]
     fn skipped_occurrences_count() -> Result<(), DirError> {
         let temp = tempfile::tempdir().expect("a directory");
@@ -324,7 +324,7 @@ mod tests {
         assert_eq!((state.removed, state.snapshots.len()), (4, 0));
     }
 
-    /// A state that somebody else has written names directories that are no snapshots of the trigger.
+    /// A state written by another user may list directories that are not snapshots of the trigger.
     #[test]
     fn directories_that_are_no_snapshots_stay() -> Result<(), Box<dyn std::error::Error>> {
         let temp = tempfile::tempdir()?;
@@ -351,7 +351,7 @@ mod tests {
         Ok(())
     }
 
-    /// A damaged file and a state of a newer version do not keep a trigger from acting.
+    /// A damaged file or a state of a newer version does not keep a trigger from acting.
     #[test]
     fn a_damaged_state_begins_anew() -> Result<(), Box<dyn std::error::Error>> {
         let temp = tempfile::tempdir()?;

@@ -31,19 +31,20 @@ pub struct CoreDump {
     pub executable: OsString,
     /// The name of its host (`%h`); at most 254 bytes of it are sent, without a NUL.
     pub host: OsString,
-    /// The signal that caused the dump (`%s`), if it is known.
+    /// The signal that caused the dump (`%s`), if known.
     pub signal: Option<u32>,
-    /// When it dumped core, if it is known.
+    /// The time of the dump, if known.
     pub time: Option<SystemTime>,
 }
 
 impl CoreDump {
-    /// A core dump of which signal and time are not known; they can be set.
+    /// Creates a core dump without signal and time; they can be set.
     pub fn new(pid: u32, uid: u32, gid: u32, executable: impl Into<OsString>, host: impl Into<OsString>) -> Self {
         Self { pid, uid, gid, executable: executable.into(), host: host.into(), signal: None, time: None }
     }
 
-    /// The message: header and payload. With a signal or a time it has the command [`CORE_DUMP_WITH_SIGNAL`], otherwise [`CORE_DUMP`].
+    /// Encodes the message: header and payload. With a signal or a time it has the command [`CORE_DUMP_WITH_SIGNAL`], otherwise
+    /// [`CORE_DUMP`].
     pub fn to_message(&self) -> Vec<u8> {
         let extended = self.signal.is_some() || self.time.is_some();
         let (command, size) = if extended { (CORE_DUMP_WITH_SIGNAL, WITH_SIGNAL) } else { (CORE_DUMP, PADDED) };
@@ -72,7 +73,7 @@ impl CoreDump {
         bytes
     }
 
-    /// Reads a payload of a known size.
+    /// Decodes a payload of a known size.
     pub(super) fn parse(payload: &[u8]) -> Self {
         let name = |at: usize| OsString::from_vec(up_to_nul(&payload[at..at + NAME]).to_vec());
         let mut core = Self::new(get(payload, 0), get(payload, 4), get(payload, 8), name(EXECUTABLE_AT), name(HOST_AT));

@@ -1,5 +1,5 @@
-//! The messages whose payload is a JSON object: a trigger that is to act, and one that has acted. Members that a reader does not know are
-//! ignored.
+//! The messages whose payload is a JSON object: a request to a trigger to act, and a report that it has acted. Readers ignore unknown
+//! members.
 
 use super::{FIRE, MAX_PAYLOAD, Message, NOTIFICATION, header};
 use crate::trigger::occurrence::Occurrence;
@@ -8,34 +8,34 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tracepoint_reader::process::ProcessKey;
 
-/// The condition of a trigger has occurred in a traced process, and the listener is to do the actions.
+/// The condition of a trigger has occurred in a traced process: a request to the listener to perform the actions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FireRequest {
     /// The session.
     pub session: String,
-    /// The process whose session it is, if that was started in code.
+    /// The process, if it started the session in code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<ProcessKey>,
     /// The id of the trigger.
     pub trigger: String,
-    /// What occurred.
+    /// The occurrence.
     pub occurrence: Occurrence,
 }
 
 impl FireRequest {
-    /// For a trigger of a session.
+    /// Creates a request for a trigger of a session.
     pub fn new(session: impl Into<String>, trigger: impl Into<String>, occurrence: Occurrence) -> Self {
         Self { session: session.into(), process: None, trigger: trigger.into(), occurrence }
     }
 
-    /// The message: header and payload; `None` if it would be too long.
+    /// Encodes the message: header and payload; `None` if it would be too long.
     pub fn to_message(&self) -> Option<Vec<u8>> {
         to_message(FIRE, self)
     }
 }
 
-/// What a subscriber gets when a trigger with the action `notify` acts.
+/// The notification to subscribers when a trigger with the action `notify` acts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Notification {
@@ -43,17 +43,17 @@ pub struct Notification {
     pub session: String,
     /// The id of the trigger.
     pub trigger: String,
-    /// What occurred.
+    /// The occurrence.
     pub occurrence: Occurrence,
     /// The results of the actions before `notify`.
     pub actions: Vec<ActionResult>,
-    /// How many notifications this subscriber did not get before this one, because it did not read.
+    /// Number of notifications that this subscriber missed before this one, because it did not read.
     #[serde(default)]
     pub missed: u64,
 }
 
 impl Notification {
-    /// The message: header and payload. If it would be too long, it lacks the details of the occurrence and the results.
+    /// Encodes the message: header and payload. If it would be too long, the details of the occurrence and the results are left out.
     pub fn to_message(&self) -> Vec<u8> {
         to_message(NOTIFICATION, self).unwrap_or_else(|| {
             let mut short = self.clone();
