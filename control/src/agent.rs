@@ -44,19 +44,19 @@ use tracepoint_sinks::own_thread;
 use wakeup::Stop;
 use worker::Worker;
 
-/// How long `Agent::start` waits for existing sessions to be applied.
+/// Maximum time that `Agent::start` waits until the existing sessions are applied.
 const START_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long the agent waits for the sinks of a recording session before it serves the other sessions.
+/// Maximum time that the agent waits for the sinks of a recording session before it serves the other sessions.
 const SINK_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long dropping the agent waits for sessions to end.
+/// Maximum time that dropping the agent waits for sessions to end.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The id of the process whose agent runs; 0 if none does. A forked child has another id, so the inherited value does not count for it.
+/// The id of the process whose agent runs; 0 if none runs. A forked child has another id, so the inherited value does not apply to it.
 static RUNNING: AtomicU32 = AtomicU32::new(0);
 
 /// Makes this process controllable for as long as the value lives: by the same user with `tracectl`, and by the environment variable
-/// `TRACEPOINT`, which is read at the start. A process that has more rights than that user, or is not dumpable, is not controllable: the agent does
-/// not start, or ends what it does for that user when this changes.
+/// `TRACEPOINT`, which is read at the start. A process that has more rights than that user, or is not dumpable, is not controllable: the
+/// agent does not start, or ends the sessions of that user when this changes.
 ///
 /// ```
 /// # let place = tempfile::tempdir_in("/dev/shm")?;
@@ -70,27 +70,27 @@ static RUNNING: AtomicU32 = AtomicU32::new(0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// The agent costs one blocked thread, which never wakes while there is no session, and about 64 KiB in the run directory. Each session
-/// costs another thread, its rings, and the recorded data. The agent's own threads are not recorded.
+/// The agent costs one blocked thread, which does not wake up while there is no session, and about 64 KiB in the run directory. Each
+/// session costs another thread, its rings, and the recorded data. The agent's own threads are not recorded.
 ///
 /// Dropping the agent ends the sessions that other processes control, so that their traces are complete; it waits at most 5 s for their
-/// sinks. So does `process::exit`, and the end of `main` with an agent that was never dropped, but not inside a probe. A process that ends in
-/// another way (a signal, `abort`, `_exit`, `exec`) leaves its rings to `tracectl recover`.
+/// sinks. `process::exit` does the same, and so does the end of `main` with an agent that was not dropped, but not inside a probe. A
+/// process that ends in another way (a signal, `abort`, `_exit`, `exec`) leaves its rings to `tracectl recover`.
 ///
 /// # In the environment
 ///
 /// `TRACEPOINT='RULE[,RULE…][=SINK]'` records from the start of the program. A rule is a pattern for `provider:name`, an exclusion that
-/// begins with `!`, or one condition on the level (`<=info`). SINK is `ctf:DIR`, `text:FILE`, `text` for standard error, or a path with `/` or
-/// `.` in front, which is a DIR. Without SINK,
-/// events are written to a CTF directory in `$TRACEPOINT_OUT`, or in the current directory, which a line on standard error names. FILE is appended to; if another process, for
-/// example the parent, is writing it, the process writes a file of its own beside it. Directories and files grow to at most 1 GiB. Errors
-/// in the variable are reported on standard error and in [`Agent::notices`]. Processes in secure execution mode (set-user-ID, set-group-ID, file
-/// capabilities) ignore the environment.
+/// begins with `!`, or one condition on the level (`<=info`). SINK is `ctf:DIR`, `text:FILE`, `text` for standard error, or a path that
+/// begins with `/` or `.`, which is a DIR. Without SINK, events are written to a CTF directory in `$TRACEPOINT_OUT`, or in the current
+/// directory; a line on standard error names it. FILE is appended to; if another process, for example the parent, is writing to it, the
+/// process writes to a separate file next to it. Directories and files grow to at most 1 GiB. Errors in the variable are reported on
+/// standard error and in [`Agent::notices`]. Processes in secure execution mode (set-user-ID, set-group-ID, file capabilities) ignore the
+/// environment.
 ///
 /// # Forked children
 ///
-/// The agent stays with the process that started it. A forked child that does not call `exec` is controllable only if it starts an agent of
-/// its own, or if the parent's agent [follows forks](AgentBuilder::follow_fork).
+/// The agent stays with the process that started it. A forked child that does not call `exec` is controllable only if it starts its own
+/// agent, or if the parent's agent [follows forks](AgentBuilder::follow_fork).
 #[derive(Debug)]
 pub struct Agent {
     process: u32,
@@ -113,7 +113,7 @@ impl Agent {
         Self::builder().start()
     }
 
-    /// A builder with the options of the agent.
+    /// Returns a builder with the options of the agent.
     pub const fn builder() -> AgentBuilder {
         AgentBuilder::new()
     }
@@ -153,7 +153,7 @@ impl Agent {
         let builder = std::thread::Builder::new().name("tracepoint-agent".to_owned());
         let thread = builder.spawn(run).map_err(AgentError::Thread)?;
         running::register(stop, ended);
-        // On a timeout the program continues, and the agent goes on in the background.
+        // On a timeout the program continues, and the agent continues in the background.
         let _ = first_scan.recv_timeout(START_TIMEOUT);
         let agent = Self { process, path, notices, thread: Some(thread), follows_fork, recordings };
         // If this fails, the agent is dropped, which stops its thread.
@@ -168,8 +168,9 @@ impl Agent {
         state_dump(name, tell)
     }
 
-    /// Takes a snapshot of what this process records for the session `name`, which another process controls, as [`Session::snapshot`](crate::Session::snapshot) does.
-    /// [`NamedSession::snapshot`](crate::NamedSession::snapshot) takes one of all its processes.
+    /// Takes a snapshot of the events that this process records for the session `name`, which another process controls, as
+    /// [`Session::snapshot`](crate::Session::snapshot) does. [`NamedSession::snapshot`](crate::NamedSession::snapshot) takes a snapshot of
+    /// all its processes.
     ///
     /// ```no_run
     /// let agent = tracepoint_control::Agent::start()?;
@@ -195,8 +196,8 @@ impl Agent {
         self.recording(name)?.rotate()
     }
 
-    /// Moves all events of the session `name` to its sinks in this process, as [`Session::flush`](crate::Session::flush) does. If `tracectl record` takes the packets,
-    /// they are closed for it.
+    /// Moves all events of the session `name` to its sinks in this process, as [`Session::flush`](crate::Session::flush) does. If `tracectl
+    /// record` takes the packets, they are closed for it.
     ///
     /// # Errors
     ///
@@ -245,13 +246,13 @@ impl Drop for Agent {
     }
 }
 
-/// Marks `process`, the calling process, as the one whose agent runs. Returns `false` if it is marked already.
+/// Marks `process`, the calling process, as the process whose agent runs. Returns `false` if it is marked already.
 fn claim(process: u32) -> bool {
     let before = RUNNING.load(Ordering::Relaxed);
     before != process && RUNNING.compare_exchange(before, process, Ordering::Relaxed, Ordering::Relaxed).is_ok()
 }
 
-/// Prints a notice or an error on standard error; errors of the write are ignored.
+/// Prints a notice or an error on standard error; write errors are ignored.
 fn print_notice(notice: &dyn std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "tracepoint: {notice}");
 }

@@ -1,12 +1,11 @@
-//! The budget of a session in this process. It is checked four times a second; when it is exceeded, the most frequent event is switched
-//! off.
+//! The budget of a session in this process. It is checked four times a second; when it is exceeded, the most frequent event is disabled.
 //!
-//! A check covers the last second, or the time since the last event was switched off if that is shorter. It compares the bytes that went
-//! into the rings, by their counters, and processor time: that of the drain thread, as the kernel accounts it, plus an estimate of what the
-//! events took at their sites, the number of events times the cost of one ([`cost`]).
+//! A check covers the last second, or the time since the last event was disabled if that is shorter. It compares the bytes written to the
+//! rings, by their counters, and processor time: the time of the drain thread, as accounted by the kernel, plus an estimate of the time
+//! that the events took at their sites, which is the number of events times the cost of one ([`cost`]).
 //!
-//! A flood is detected at the first check at which the budget of a whole second is used up. The second after an event was switched off is
-//! not checked.
+//! A flood is detected at the first check at which the budget of a whole second is used up. No check takes place in the second after an
+//! event was disabled.
 
 mod cost;
 
@@ -21,14 +20,14 @@ pub(crate) const TICK: Duration = Duration::from_millis(250);
 /// The time that a budget covers.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// What a recording has used since it began.
+/// The resources that a recording has used since it began.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     /// Bytes of packets in the rings.
     pub(crate) bytes: u64,
     /// The processor time of the drain thread.
     pub(crate) drain: Duration,
-    /// The counts of each event, by its name.
+    /// The counts of each event, by name.
     pub(crate) events: BTreeMap<String, EventUsage>,
 }
 
@@ -43,17 +42,16 @@ pub(crate) struct EventUsage {
 #[derive(Debug, Default)]
 pub(crate) struct BudgetWatch {
     round: u64,
-    /// The samples of the last second, oldest first; the oldest is at least a second old if possible. Cleared when an event is switched
-    /// off.
+    /// The samples of the last second, oldest first; the oldest is at least a second old if possible. Cleared when an event is disabled.
     samples: VecDeque<(Instant, Usage)>,
     off: Vec<OverBudget>,
     times: u64,
-    /// No check before this time: the drain still processes what the event switched off last left in the rings.
+    /// No check before this time: the drain is still processing packets of the event that was last disabled.
     paused_until: Option<Instant>,
 }
 
 impl BudgetWatch {
-    /// Applies the session's budget. A new round switches all events on again.
+    /// Applies the session's budget. A new round enables all events again.
     pub(crate) fn follow(&mut self, budget: Option<&BudgetSpec>) {
         let round = budget.map(|budget| budget.round);
         if round != Some(self.round) {
@@ -62,28 +60,28 @@ impl BudgetWatch {
         }
     }
 
-    /// Lets all events be on again.
+    /// Allows all events to be enabled again.
     pub(crate) fn reset(&mut self) {
         self.samples.clear();
         self.off.clear();
     }
 
-    /// Whether the budget has switched this event off.
+    /// Returns whether the budget has disabled this event.
     pub(crate) fn is_off(&self, event: &str) -> bool {
         self.off.iter().any(|over| over.event == event)
     }
 
-    /// The events that are off, and how often the budget was exceeded.
+    /// Returns the disabled events, and how often the budget was exceeded.
     pub(crate) fn report(&self) -> (Vec<OverBudget>, u64) {
         (self.off.clone(), self.times)
     }
 
-    /// Checks the session's usage; returns the event to switch off if the budget is exceeded.
+    /// Checks the session's usage; returns the event to disable if the budget is exceeded.
     pub(crate) fn check(&mut self, budget: &BudgetSpec, now: Instant, usage: Usage) -> Option<&OverBudget> {
         if self.paused_until.is_some_and(|end| now < end) {
             return None;
         }
-        // Checks come a little late. Keep the newest sample that is at least a second old, so that the window is not shorter than a second.
+        // Checks are a little late. Keep the newest sample that is at least a second old, so that the window is not shorter than a second.
         while self.samples.get(1).is_some_and(|(at, _)| now.saturating_duration_since(*at) >= WINDOW) {
             self.samples.pop_front();
         }
@@ -104,7 +102,7 @@ impl BudgetWatch {
     }
 }
 
-/// The most frequent event and how the budget was exceeded in `time`; `None` if it was not, or if no event came.
+/// Returns the most frequent event and how the budget was exceeded in `time`; `None` if it was not exceeded, or if there was no event.
 fn exceeded(budget: &BudgetSpec, before: &Usage, now: &Usage, time: Duration) -> Option<OverBudget> {
     // Scales the usage of a longer window to one second.
     let part = |amount: u128| amount * WINDOW.as_nanos() / time.max(WINDOW).as_nanos();
@@ -159,7 +157,7 @@ mod tests {
         }
     }
 
-    /// The event that is switched off at each of these checks, given by their time in ms.
+    /// Returns the event that is disabled at each of these checks, given by their times in ms.
     fn checks(budget: &BudgetSpec, samples: &[(u64, Usage)]) -> Vec<Option<String>> {
         let (mut watch, began) = (BudgetWatch::default(), Instant::now());
         let check = |(ms, usage): &(u64, Usage)| {
@@ -180,7 +178,7 @@ mod tests {
                 // 1,000 bytes in the second.
                 (500, usage(6000, 0, 61, 3)),
                 (750, usage(6001, 0, 62, 4)),
-                // What the flood left is not attributed to others.
+                // The packets of the flood are not attributed to other events.
                 (1000, usage(9000, 0, 62, 20)),
                 (1750, usage(9900, 0, 62, 21)),
                 (2000, usage(10_000, 0, 62, 22)),
@@ -220,7 +218,7 @@ mod tests {
         assert_eq!(drain(9, 1), None);
         assert_eq!(drain(11, 1), Some("a:flood".to_owned()));
         assert_eq!(drain(11, 0), None);
-        // Events alone exceed the budget, whatever one event costs.
+        // Events alone exceed the budget, independent of the cost of one event.
         assert_eq!(drain(0, 1 << 40), Some("a:flood".to_owned()));
     }
 

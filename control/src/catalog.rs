@@ -1,4 +1,4 @@
-//! The tracepoints and markers of the program that can be recorded: all except the library's own.
+//! The tracepoints and markers of the program that can be recorded: all except those of the library itself.
 
 use tracepoint_core::private::{self, PinnedTables};
 use tracepoint_core::{Marker, Tracepoint};
@@ -6,7 +6,7 @@ use tracepoint_core::{Marker, Tracepoint};
 /// The provider of the library's own events.
 pub(crate) const OWN: &str = "tracepoint";
 
-/// The room of a program to which events may come while it runs.
+/// Number of additional events for which a program has room if events may be registered while it runs.
 const LATER_EVENTS: usize = 512;
 
 /// The markers of the program.
@@ -14,9 +14,9 @@ pub(crate) fn markers() -> impl Iterator<Item = &'static Marker> {
     tracepoint_core::markers().filter(|marker| marker.provider() != OWN)
 }
 
-/// For how many events that may come later a recording has room. What is linked decides, because the recording may begin first: a part of the
-/// program registers markers while it runs, and declares `tracepoint:registers_markers`; or objects share the core, of which further ones may be
-/// loaded. Each takes 128 bytes in each ring.
+/// Returns the number of later events for which a recording has room. The linked code determines this, because the recording may begin
+/// first: a part of the program registers markers while it runs, and declares `tracepoint:registers_markers`; or objects share the core,
+/// and further objects may be loaded. Each event takes 128 bytes in each ring.
 pub(crate) fn later_events() -> usize {
     let declares = |marker: &Marker| marker.provider() == OWN && marker.name() == "registers_markers";
     if private::has_several_objects() || tracepoint_core::markers().any(declares) { LATER_EVENTS } else { 0 }
@@ -37,7 +37,7 @@ impl Catalog {
         Self { tables }
     }
 
-    /// Whether objects were loaded or unloaded since the snapshot.
+    /// Returns whether objects were loaded or unloaded since the snapshot.
     pub(crate) fn is_old(&self) -> bool {
         self.tables.generation != private::object_generation()
     }

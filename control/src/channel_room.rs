@@ -1,16 +1,17 @@
-//! Room for channels in this process, which may have a bounded number: the agent waits for it, and is woken by each channel that is closed.
+//! Free channels in this process, whose number is limited. The agent may wait for them: each closed channel wakes it.
 
 use crate::state::wake_agent;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tracepoint_core::channel::OpenChannel;
 
-/// Whether the agent waits for room.
+/// True while the agent waits for a free channel.
 static IS_AWAITED: AtomicBool = AtomicBool::new(false);
 
-/// Whether this process can open so many channels. The agent is woken when the next one is closed, also if there is room: another session may need
-/// more.
+/// Returns whether this process can open this number of channels. The next closed channel wakes the agent, even if this returns true:
+/// another session may need more.
 pub(crate) fn has_room(channels: usize) -> bool {
-    // Relaxed: `room` takes the lock under which `close` takes the channel out. Either it finds the room, or `close` finds that it is awaited.
+    // Relaxed: `room` takes the lock under which `close` removes the channel. Either it finds the room, or `close` finds that it is
+    // awaited.
     IS_AWAITED.store(true, Ordering::Relaxed);
     OpenChannel::room() >= channels
 }

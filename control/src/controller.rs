@@ -46,7 +46,7 @@ use tracepoint_session_spec::check_name;
 use tracepoint_session_spec::{SessionSpec, SinkSpec, SpecError};
 use tracepoint_sinks::CtfError;
 
-/// How long a process may take to publish itself elsewhere.
+/// Maximum time that a process may take to publish itself in another run directory.
 const MOVE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Controls the processes that share a run directory.
@@ -56,7 +56,7 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// The controller of the run directory that [`RunDir::find`] finds.
+    /// Returns the controller of the run directory that [`RunDir::find`] finds.
     ///
     /// # Errors
     ///
@@ -65,7 +65,7 @@ impl Controller {
         Self::at(RunDir::find()?)
     }
 
-    /// The controller of this run directory.
+    /// Returns the controller of this run directory.
     ///
     /// # Errors
     ///
@@ -74,18 +74,18 @@ impl Controller {
         Ok(Self { store: SessionStore::at(run_dir)? })
     }
 
-    /// The controller of the run directory of the process `pid`, as that process sees it: resolved with its environment and its root
-    /// directory.
+    /// Returns the controller of the run directory of the process `pid`, as seen by that process: resolved with its environment and its
+    /// root directory.
     ///
     /// # Errors
     ///
-    /// If there is no such process, it may not be inspected, or it has created no run directory; and as [`Controller::find`].
+    /// If there is no such process, it may not be inspected, or it has not created a run directory; and as [`Controller::find`].
     pub fn of_process(pid: u32) -> Result<Self, ControlError> {
         let run_dir = find::run_dir_of(pid)?;
         Self::where_traced(run_dir, pid)?.followed_user(pid)
     }
 
-    /// The controller of this run directory. Nothing is created: the agent of the process has created what is in it.
+    /// Returns the controller of this run directory. Nothing is created: the agent of the process has created the contents.
     fn where_traced(run_dir: RunDir, pid: u32) -> Result<Self, ControlError> {
         let open = |name| match run_dir.open_subdir(name) {
             Err(error) if error.is_missing() => {
@@ -106,7 +106,7 @@ impl Controller {
         self.store.run_dir()
     }
 
-    /// The cap on the bandwidth of all senders of the run directory, and its use.
+    /// Returns the cap on the bandwidth of all senders of the run directory, and its use.
     ///
     /// # Errors
     ///
@@ -115,12 +115,13 @@ impl Controller {
         Ok(bandwidth::read(self.store.run_dir().dir())?)
     }
 
-    /// Sets the cap on the bandwidth of all senders of the run directory, in bytes per second; `None`: no limit. It holds for senders at once.
+    /// Sets the cap on the bandwidth of all senders of the run directory, in bytes per second; `None` for no limit. It applies to running
+    /// senders immediately.
     ///
     /// # Errors
     ///
-    /// [`ControlError::Spec`] if a packet of a session that streams would take more than 10 s, and then nothing is changed; and if the file
-    /// cannot be written.
+    /// [`ControlError::Spec`] if a packet of a session that streams would take more than 10 s, in which case nothing is changed; and if the
+    /// file cannot be written.
     pub fn set_bandwidth(&self, rate: Option<u64>) -> Result<(), ControlError> {
         if let Some(rate) = rate {
             let named = |name: String| Some((NamedSession::new(self, &name).spec().ok()?, name));
@@ -132,8 +133,8 @@ impl Controller {
         Ok(bandwidth::set(self.store.run_dir().dir(), rate)?)
     }
 
-    /// Has a process that has changed its user leave the run directory of the former user, which it may not use any more. It notices that when it
-    /// is woken, and goes on in that of its user, if it can.
+    /// Makes a process that has changed its user leave the run directory of the former user, which it may no longer use. The process
+    /// detects this when it is woken, and continues in the run directory of its new user, if it can.
     fn followed_user(self, pid: u32) -> Result<Self, ControlError> {
         let Some(user) = find::other_user(pid, self.store.run_dir()) else { return Ok(self) };
         let Some(entry) = find::key_of(pid).map(|key| key.to_string()) else {
@@ -162,7 +163,7 @@ impl Controller {
         let names = self.store.apps().names().map_err(|error| self.store.apps().failed("read", "", error))?;
         let open = |name: String| {
             let dir = self.store.apps().open_subdir(&name).ok()?;
-            // An agent that is starting publishes its process now; one whose file was removed does so when it is rung.
+            // An agent that is starting publishes its process now; an agent whose file was removed does so when its bell is rung.
             let is_published = dir.file_len(PROCESS).is_ok() || self.store.ring_one(&name, "") == RingResult::NoReader;
             is_published.then(|| Application::open(name, &dir, self.store.apps())).flatten()
         };
@@ -171,7 +172,8 @@ impl Controller {
         Ok(all)
     }
 
-    /// The processes that died while they recorded for a session, each with the session's name. They are known until the session is removed.
+    /// Returns the processes that died while they recorded for a session, each with the session's name. They are known until the session is
+    /// removed.
     ///
     /// # Errors
     ///
@@ -247,10 +249,11 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// [`ControlError::NoSession`] if there is none, [`ControlError::InCode`] if a program has started it in code, [`ControlError::Name`] if the name is invalid.
+    /// [`ControlError::NoSession`] if there is none, [`ControlError::InCode`] if a program has started it in code, [`ControlError::Name`]
+    /// if the name is invalid.
     pub fn session(&self, name: &str) -> Result<NamedSession<'_>, ControlError> {
         check_name(name).map_err(|error| ControlError::name(&error))?;
-        // A session that goes on needs no look at the others.
+        // For a current session, the other sessions need not be read.
         if self
             .store
             .sessions()
@@ -278,9 +281,9 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// [`ControlError::Exists`] or [`ControlError::InCode`] if there is one of that name; [`ControlError::Name`] or [`ControlError::Spec`] if
-    /// the name or the description is invalid, a packet of its streams would take more than 10 s at the [cap](Self::bandwidth) of the run
-    /// directory, or a sink cannot [replace](SinkSpec::existing) what is in its directory.
+    /// [`ControlError::Exists`] or [`ControlError::InCode`] if there is one of that name; [`ControlError::Name`] or [`ControlError::Spec`]
+    /// if the name or the description is invalid, a packet of its streams would take more than 10 s at the [cap](Self::bandwidth) of the
+    /// run directory, or a sink cannot [replace](SinkSpec::existing) the contents of its directory.
     pub fn create(&self, name: &str, spec: &SessionSpec) -> Result<NamedSession<'_>, ControlError> {
         check_name(name).map_err(|error| ControlError::name(&error))?;
         let cap = || self.bandwidth().ok()?.rate;

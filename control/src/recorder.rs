@@ -140,7 +140,7 @@ impl Recorder {
         self.state.lock().refused()
     }
 
-    /// Whether output was refused because `max_size` is used up.
+    /// Returns whether output was refused because `max_size` is used up.
     pub fn is_full(&self) -> bool {
         self.allowance.is_used_up()
     }

@@ -31,7 +31,7 @@ use tracepoint_session_io::owner;
 use tracepoint_session_io::sink_features::SinkFeature;
 use tracepoint_session_spec::{Do, DrainedBy, RuleError, SessionSpec, State, TriggerSpec};
 
-/// How many recordings may be ending before no new one starts: each still holds its rings, and the number of channels is limited.
+/// Maximum number of recordings that are ending when a new one starts: each still holds its rings, and the number of channels is limited.
 const MAX_ENDINGS: usize = 3;
 
 /// One session in this process.
@@ -43,19 +43,19 @@ pub(super) struct ActiveSession {
     recording: Option<Recording>,
     /// The recording's status at the last acknowledgement.
     last_status: Status,
-    /// Earlier recordings whose sinks are slow or blocked, each with its last status, which lacks the packets that the sinks have not
-    /// taken.
+    /// Earlier recordings whose sinks are slow or blocked, each with its last status, which does not include the packets that the sinks
+    /// have not yet taken.
     endings: Vec<(Ending, Status)>,
     /// Ending recordings of a removed session of the same name.
     abandoned: Vec<Ending>,
-    /// Until when the current scan waits for endings.
+    /// The time until which the current scan waits for endings.
     deadline: Instant,
     matcher: Matcher,
     budget: BudgetWatch,
     /// The counters of the recordings that ended.
     ended_counters: Counters,
     ended_channels: ChannelCounters,
-    /// Watches the process that owns the session, if one does and the session has not ended.
+    /// Watches the process that owns the session, if the session has an owner and has not ended.
     owner: Option<Arc<Kept<OwnedFd>>>,
     owner_ended: bool,
     errors: CurrentErrors,
@@ -67,13 +67,13 @@ pub(super) struct ActiveSession {
     /// Notices of the last match of the rules.
     notices: Vec<Notice>,
     statistics: RunningStatistics,
-    /// What this process watches for.
+    /// The conditions that this process watches.
     triggers: InProcessTriggers,
     ack: Ack,
 }
 
 impl ActiveSession {
-    /// The session called `name`, not yet applied.
+    /// Creates the session called `name`, not yet applied.
     pub(super) fn new(name: String, context: &Context) -> Self {
         let ack = Ack::new(context.key(), context.info.name.clone());
         Self {
@@ -116,7 +116,7 @@ impl ActiveSession {
         // `SessionSpec::is_over` also covers an owner that cannot be watched.
         let is_running = self.is_running();
         let is_over = |spec: &SessionSpec| is_running && owner::is_over(spec);
-        // Its descriptor, which the program has closed.
+        // The program has closed the descriptor by which the owner is watched.
         let is_unwatched = !self.watches_owner();
         let over = (self.owner_ended && self.owner.is_some()) || self.spec.as_ref().is_some_and(is_over);
         (self.errors.read_error, self.errors.lacks_descriptors) = (None, false);
@@ -197,7 +197,7 @@ impl ActiveSession {
             (self.ack.rotated, self.rotations) = (None, spec.rotations);
             self.owner_ended = false;
         }
-        // Watched before the check below, so that an owner that ends from now on wakes the agent.
+        // Watched before the check below, so that the end of the owner from now on wakes the agent.
         let owner = spec.owner.filter(|_| !self.owner_ended);
         let owner = owner.map(|owner| watch(owner, &context.sessions.join(&self.name)));
         self.owner_ended |= matches!(owner, Some(Watched::Ended));
@@ -227,7 +227,7 @@ impl ActiveSession {
         if spec.state != State::Active || is_over {
             events.clear();
         }
-        // A stopped session can be started by its triggers. Those that end have their actions done first, while the rings exist.
+        // A stopped session can be started by its triggers. For triggers that end, the actions are done first, while the rings exist.
         let may_act = |trigger: &&TriggerSpec| spec.state == State::Active || trigger.actions.contains(&Do::Start);
         let triggers: Vec<_> = spec.triggers().flatten().filter(|trigger| !is_over && may_act(trigger)).collect();
         self.triggers.retain(&triggers);
@@ -246,7 +246,7 @@ impl ActiveSession {
         self.compute(&spec, statistics, is_over, context);
         self.watch(&spec, &triggers, context);
         self.rotate(spec.rotations);
-        // A session that does not record here has nothing to end, and costs the program no descriptor.
+        // A session that does not record here has nothing to end, and uses no descriptor of the program.
         self.owner = match owner {
             Some(Watched::Alive(fd)) if !is_over && self.is_running() => Some(fd),
             _ => None,
@@ -316,7 +316,7 @@ impl ActiveSession {
         }
     }
 
-    /// Keeps an error. A sink that this program was built without cannot be had later either.
+    /// Keeps an error. If this program was built without a sink, a retry cannot succeed.
     fn fail(&mut self, spec: &SessionSpec, error: String, retry: Retry) {
         let is_final = spec.sinks.iter().any(|sink| SinkFeature::missing(sink).is_some());
         self.errors.fail(error, if is_final { Retry::Never } else { retry });
@@ -338,7 +338,7 @@ impl ActiveSession {
         Ok(())
     }
 
-    /// Records the paths of the sinks' traces and the addresses of their servers in the acknowledgement; traces of removed sinks stay
+    /// Stores the paths of the sinks' traces and the addresses of their servers in the acknowledgement; traces of removed sinks stay
     /// listed.
     fn acknowledge_outputs(&mut self) {
         let outputs = || self.recording.iter().flat_map(Recording::outputs);
@@ -359,12 +359,12 @@ impl ActiveSession {
         self.ack.rotated = Some(Rotated::new(number, chunks, error));
     }
 
-    /// Whether this process records or computes anything for it.
+    /// Returns whether this process records or computes statistics for it.
     pub(super) fn is_running(&self) -> bool {
         self.recording.is_some() || self.statistics.len() > 0
     }
 
-    /// Whether its file could not be read at the last scan because the process may not open another file.
+    /// Returns whether its file could not be read at the last scan because the process may not open another file.
     pub(super) const fn lacks_descriptors(&self) -> bool {
         self.errors.lacks_descriptors
     }
@@ -374,13 +374,13 @@ impl ActiveSession {
         self.errors.retry_in()
     }
 
-    /// Whether the session has a budget to enforce.
+    /// Returns whether the session has a budget to enforce.
     pub(super) fn has_budget(&self) -> bool {
         self.recording.is_some() && self.ack.events > 0 && self.spec.as_ref().is_some_and(|spec| spec.budget.is_some())
     }
 
-    /// Compares the session's cost with its budget and switches an event off if it is exceeded; returns the generation and the message to
-    /// log.
+    /// Compares the session's cost with its budget, and disables an event if the budget is exceeded; returns the generation and the message
+    /// to log.
     pub(super) fn check_budget(&mut self, context: &Context) -> Option<(u64, String)> {
         let spec = self.spec.take()?;
         let usage = self.recording.as_ref().and_then(Recording::usage);
@@ -396,18 +396,19 @@ impl ActiveSession {
         over
     }
 
-    /// Whether the program has left the descriptor open that tells when the owner ends, if there is one.
+    /// Returns whether the descriptor that becomes readable when the owner ends is still open, or there is no owner. The program may have
+    /// closed it.
     pub(super) fn watches_owner(&self) -> bool {
         self.owner.as_ref().is_none_or(|owner| owner.is_open())
     }
 
-    /// The descriptor that becomes readable when the owner ends.
+    /// Returns the descriptor that becomes readable when the owner ends.
     pub(super) fn owner(&self) -> Option<BorrowedFd<'_>> {
         self.owner.as_ref().and_then(|owner| owner.get().ok()).map(AsFd::as_fd)
     }
 }
 
-/// What may help after the error.
+/// Returns when to retry after the error.
 const fn retry_after(error: &SessionError) -> Retry {
     match error {
         // There may be space later.
@@ -417,7 +418,7 @@ const fn retry_after(error: &SessionError) -> Retry {
     }
 }
 
-/// The acknowledgement of one rule.
+/// Returns the acknowledgement of one rule.
 fn rule_ack(rule: Result<usize, RuleError>) -> RuleAck {
     rule.map_or_else(|error| RuleAck::Unsupported(error.problem.to_string()), RuleAck::Events)
 }

@@ -12,7 +12,7 @@ use tracepoint_reader::process::ProcessKey;
 use tracepoint_run_dir::app::{ApplicationInfo, TracepointInfo};
 use tracepoint_run_dir::own_process::{thread_count, trace_name};
 
-/// For how many threads a program that starts gets rings.
+/// Number of threads for which a starting program gets rings.
 const FIRST_THREADS: usize = 4;
 
 /// The process, and the events that can be recorded in it.
@@ -28,7 +28,7 @@ pub(super) struct Context {
     pub(super) catalog: Catalog,
     /// The running recordings, for [`Agent`](super::Agent).
     pub(super) recordings: Arc<Recordings>,
-    /// Whether the agent has applied the sessions that existed at its start.
+    /// True if the agent has applied the sessions that existed at its start.
     pub(super) initial_scan_done: bool,
     /// The attempts to apply sessions that have failed before.
     pub(super) attempts: Attempts,
@@ -55,15 +55,15 @@ impl Context {
         Some(describe_tracepoints(&self.catalog))
     }
 
-    /// The number of rings that a recording allocates at its start: one for each existing thread (the agent's own counts for the next
-    /// thread to come) and one for each state dump. Those that stay unused give their memory back.
+    /// Returns the number of rings that a recording allocates at its start: one for each existing thread (the agent's own counts for the
+    /// next new thread) and one for each state dump. Unused rings release their memory.
     pub(super) fn initial_rings(&self) -> usize {
-        // During the agent's start the program has yet to start its threads.
+        // During the agent's start, the program has not started its threads yet.
         let least = if self.initial_scan_done { 1 } else { FIRST_THREADS };
         thread_count().unwrap_or(1).max(least) + registered(0).len()
     }
 
-    /// For how many events a recording has counters.
+    /// Returns the number of events for which a recording has counters.
     pub(super) fn event_capacity(&self) -> usize {
         self.events.len() + state::EVENTS + later_events()
     }
@@ -72,7 +72,7 @@ impl Context {
         self.info.key()
     }
 
-    /// The name of this process's trace in a directory of several traces: the program's name and the entry's.
+    /// Returns the name of this process's trace in a directory of several traces: the program's name and the entry's.
     pub(super) fn trace_name(&self) -> String {
         trace_name(&self.info.name, &self.entry)
     }

@@ -1,48 +1,48 @@
-//! Why a session is not applied as requested, and when the agent retries.
+//! The errors of applying a session, and the time of the agent's next retry.
 
 use crate::channel_room::has_room;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// The shortest and longest time before a failed session is retried.
+/// Minimum and maximum time before a failed session is retried.
 const SHORTEST: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(8);
-/// Attempts that fail take this part of the time, at most.
+/// Failing attempts take at most this fraction of the time.
 const PART: u32 = 200;
 
-/// What may help a session that could not be applied.
+/// The event after which a failed session may succeed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Retry {
-    /// What has woken the agent may. It also wakes up by itself, at intervals that grow.
+    /// Whatever has woken the agent. The agent also wakes up by itself, at increasing intervals.
     #[default]
     WhenAwake,
-    /// Time, as for a full disk: until the next interval is over, wake-ups for other reasons do not retry.
+    /// Time, as for a full disk: until the next interval has passed, wake-ups for other reasons do not retry.
     Later,
-    /// A session that ends in this process, and leaves room for so many channels.
+    /// The end of another session in this process, which frees this number of channels.
     WithChannels(usize),
-    /// Another version of the session only.
+    /// Only another version of the session.
     Never,
 }
 
 /// The current errors of one session.
 #[derive(Debug, Default)]
 pub(super) struct CurrentErrors {
-    /// Why the file could not be read at the last attempt.
+    /// The reason why the file could not be read at the last attempt.
     pub(super) read_error: Option<String>,
-    /// Whether that was for lack of descriptors, which the file's writer does not notice.
+    /// True if the cause was a lack of descriptors, which the file's writer does not notice.
     pub(super) lacks_descriptors: bool,
-    /// Why the current file cannot be parsed; an earlier version stays in force.
+    /// The reason why the current file cannot be parsed; an earlier version stays in force.
     pub(super) parse_error: Option<String>,
-    /// Why the parsed file could not be applied.
+    /// The reason why the parsed file could not be applied.
     apply_error: Option<String>,
     last_attempt: Option<Instant>,
     retry: Retry,
-    /// After how long the agent wakes up to retry.
+    /// The time after which the agent wakes up to retry.
     timer: Duration,
 }
 
 impl CurrentErrors {
-    /// Notes that the session could not be applied.
+    /// Records that the session could not be applied.
     pub(super) fn fail(&mut self, error: String, retry: Retry) {
         self.apply_error = Some(error);
         self.last_attempt = Some(Instant::now());
@@ -55,13 +55,13 @@ impl CurrentErrors {
         self.apply_error = None;
     }
 
-    /// Notes that a new version of the file was parsed.
+    /// Records that a new version of the file was parsed.
     pub(super) fn parsed(&mut self) {
         self.parse_error = None;
         (self.retry, self.timer) = (Retry::WhenAwake, Duration::ZERO);
     }
 
-    /// Whether a failed session should be applied again now.
+    /// Returns whether a failed session should be applied again now.
     pub(super) fn is_retry_due(&self) -> bool {
         self.apply_error.is_some()
             && match self.retry {
@@ -72,8 +72,9 @@ impl CurrentErrors {
             }
     }
 
-    /// When the agent is to retry by itself, if the session failed: when the interval is over, or at once if it waited for channels, and there
-    /// are so many now. If there are not, the next channel that is closed wakes the agent. A session whose file cannot be read is not tried.
+    /// Returns the time until the agent retries by itself, if the session failed: the rest of the interval, or zero if it waited for
+    /// channels and enough are free now. If not, the next closed channel wakes the agent. A session whose file cannot be read is not
+    /// retried.
     pub(super) fn retry_in(&self) -> Option<Duration> {
         self.apply_error.as_ref().filter(|_| self.read_error.is_none())?;
         let elapsed = self.last_attempt.map_or(Duration::MAX, |time| time.elapsed());
@@ -84,20 +85,21 @@ impl CurrentErrors {
         }
     }
 
-    /// The error to acknowledge.
+    /// Returns the error to acknowledge.
     pub(super) fn error(&self) -> Option<&String> {
         self.read_error.as_ref().or(self.parse_error.as_ref()).or(self.apply_error.as_ref())
     }
 }
 
-/// Bounds the processor time that attempts of all sessions take together: each pauses the next ones in proportion to its length.
+/// Limits the processor time of the attempts of all sessions together: after each attempt, the next ones pause in proportion to its
+/// duration.
 #[derive(Debug, Default)]
 pub(super) struct Attempts {
     next: Cell<Option<Instant>>,
 }
 
 impl Attempts {
-    /// How long no session is retried yet.
+    /// Returns the time during which no session is retried.
     pub(super) fn pause(&self) -> Duration {
         self.next.get().map_or(Duration::ZERO, |next| next.saturating_duration_since(Instant::now()))
     }
@@ -123,7 +125,7 @@ mod tests {
         errors.fail("no such sink".to_owned(), Retry::Never);
         assert!(!errors.is_retry_due() && errors.retry_in().is_none());
         assert_eq!(errors.error().map(String::as_str), Some("no such sink"));
-        // One that there is room for by now waits for nothing but a pause of all attempts.
+        // A session whose channels are free by now waits only for a pause of all attempts.
         errors.fail("no channel".to_owned(), Retry::WithChannels(1));
         assert!(errors.is_retry_due() && errors.retry_in() == Some(Duration::ZERO));
         errors.fail("no channel".to_owned(), Retry::WithChannels(MAX_OPEN + 1));

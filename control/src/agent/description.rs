@@ -1,4 +1,4 @@
-//! What the agent writes of its process and of the tracepoints there.
+//! The descriptions that the agent writes of its process and the tracepoints in it.
 
 use crate::catalog::Catalog;
 use tracepoint_core::field::FieldDescriptor;
@@ -28,7 +28,7 @@ pub(super) fn describe_process(tag: Option<String>) -> ApplicationInfo {
     info
 }
 
-/// All tracepoints and markers of this program.
+/// Describes all tracepoints and markers of this program.
 pub(super) fn describe_tracepoints(catalog: &Catalog) -> Vec<TracepointInfo> {
     let mut all: Vec<_> = catalog.tracepoints().map(of_tracepoint).collect();
     all.extend(catalog.markers().filter(|marker| !marker.is_of_tracepoint()).map(of_marker));

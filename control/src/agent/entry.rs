@@ -25,7 +25,7 @@ pub(super) struct Entry {
     dir: PrivateDir,
     /// `None` once the entry was abandoned.
     lock: Option<OwnLock>,
-    /// Whether the directory exists. Once it is removed, a later agent of this process may create one of the same name.
+    /// True if the directory exists. Once it is removed, a later agent of this process may create one of the same name.
     exists: bool,
     /// The versions of the published files that other processes only read.
     published: [Option<FileVersion>; 2],
@@ -38,7 +38,7 @@ impl Entry {
         let (name, dir, lock) = make_own(&apps)?;
         let count = apps.names().map_or(0, |names| names.len());
         if let (true, Ok(_lock)) = (is_turn_to_clean(count), Lock::take_within(&apps, Duration::ZERO)) {
-            // A stale entry that cannot be removed does no harm.
+            // A stale entry that cannot be removed is harmless.
             let _ = app::remove_stale(&apps);
         }
         apps.close();
@@ -63,7 +63,7 @@ impl Entry {
         Ok(())
     }
 
-    /// Whether the files that were published last are still there, and unchanged.
+    /// Returns whether the last published files still exist unchanged.
     pub(super) fn is_as_published(&self) -> bool {
         self.versions() == self.published
     }
@@ -86,7 +86,7 @@ impl Entry {
         self.lock = None;
     }
 
-    /// Opens what the program has closed.
+    /// Reopens descriptors that the program has closed.
     pub(super) fn reopen(&mut self, bell: &mut Bell) -> io::Result<()> {
         if let Some(lock) = &mut self.lock {
             lock.renew(&self.dir)?;
@@ -126,7 +126,7 @@ fn make_own(apps: &PrivateDir) -> Result<(String, PrivateDir, OwnLock), DirError
                     app::remove(apps, &name, &other);
                 }
             }
-            // Another process has taken it for that of a dead one, and removed it.
+            // Another process has mistaken it for the directory of a dead process, and removed it.
             Err(error) if error.is_missing() && tries < TRIES => tries += 1,
             Err(error) => return Err(error),
             Ok(dir) => {

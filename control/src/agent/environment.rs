@@ -24,7 +24,7 @@ const MAX_SIZE: u64 = 1 << 30;
 /// The destination of the events.
 #[derive(Debug, PartialEq, Eq)]
 enum Target {
-    /// A CTF trace in this directory, or in the one that `TRACEPOINT_OUT` names.
+    /// A CTF trace in this directory, or in the directory given by `TRACEPOINT_OUT`.
     Ctf(Option<PathBuf>),
     /// Lines in this file, or on standard error.
     Text(Option<PathBuf>),
@@ -69,7 +69,7 @@ pub(super) fn start(context: &Context, notices: &mut Vec<Notice>) -> Option<Reco
     started.map_err(|reason| notices.push(Notice::Environment { reason })).ok()
 }
 
-/// Whether `TRACEPOINT` names a text file. Unlike a CTF trace, its name does not contain the process id.
+/// Returns whether `TRACEPOINT` names a text file. Unlike a CTF trace, its name does not contain the process id.
 pub(super) fn names_a_file() -> bool {
     env::var("TRACEPOINT").is_ok_and(|text| matches!(parse(&text), Ok((_, Target::Text(Some(_))))))
 }
@@ -98,7 +98,7 @@ fn add_sink(builder: SessionBuilder, target: Target, context: &Context) -> Resul
 }
 
 fn parse(text: &str) -> Result<(SessionSpec, Target), SpecError> {
-    // The sink follows the first `=` after which a sink's kind or a path stands; the `=` of `<=info` and `==err` does not qualify.
+    // The sink follows the first `=` that is followed by a sink's kind or a path; the `=` of `<=info` and `==err` does not qualify.
     let sink = text.match_indices('=').find_map(|(at, _)| Some((&text[..at], target(&text[at + 1..])?)));
     let (rules, target) = sink.unwrap_or((text, Target::Ctf(None)));
     let (levels, events): (Vec<_>, Vec<_>) =

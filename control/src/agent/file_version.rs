@@ -1,4 +1,4 @@
-//! Tells whether a file has changed, and reads a session's file if it has.
+//! Detects changes of files, and reads a session's file if it has changed.
 
 use rustix::fs::{AtFlags, statat};
 use std::io::{self, Read};
@@ -10,14 +10,14 @@ use tracepoint_session_spec::SessionSpec;
 /// Identifies one version of a file: inode, modification time, size.
 pub(super) type FileVersion = (u64, i64, i64, u64);
 
-/// The version of the file `name`; takes no descriptor.
+/// Returns the version of the file `name`; uses no descriptor.
 pub(super) fn version_of(dir: &PrivateDir, name: &str) -> io::Result<FileVersion> {
     let stat = statat(dir.fd()?, name, AtFlags::SYMLINK_NOFOLLOW)?;
     let nanos = i64::try_from(stat.st_mtime_nsec).unwrap_or(0);
     Ok((stat.st_ino, stat.st_mtime, nanos, u64::try_from(stat.st_size).unwrap_or(0)))
 }
 
-/// The file's version, content and author, or `None` if it is still this version.
+/// Returns the file's version, content and author, or `None` if it still has this version.
 pub(super) fn read_if_changed(
     dir: &PrivateDir,
     version: Option<FileVersion>,

@@ -13,7 +13,7 @@
 //! async-signal-safe functions. C libraries allow more: they restore their own locks before they run fork handlers, so that a child may
 //! allocate and create threads. The handler only loads a pointer and creates a thread with a static function; it uses neither the Rust
 //! standard library nor the program's allocator. That thread does the rest after the fork has completed. If it waits for a lock that is
-//! never released, only that thread blocks, it holds nothing that the program needs, and the child is not traced.
+//! never released, only that thread blocks; it holds nothing that the program needs, and the child is not traced.
 //!
 //! Fork handlers do not run in a child of `vfork`, `posix_spawn` or a raw `clone`; such a child gets no agent.
 #![expect(
@@ -44,7 +44,7 @@ const EXEC_GRACE: Duration = Duration::from_millis(50);
 /// The absolute path of the run directory for children. Null if children get no agent. The pointee is never freed.
 static CHILD_RUN_DIR: AtomicPtr<PathBuf> = AtomicPtr::new(null_mut());
 
-/// Gives children that are forked from now on an agent in this run directory.
+/// Gives future forked children an agent in this run directory.
 pub(super) fn follow(run_dir: &RunDir) -> Result<(), AgentError> {
     static INSTALLED: AtomicU32 = AtomicU32::new(0);
     let path = std::path::absolute(run_dir.path()).map_err(AgentError::Thread)?;
@@ -61,7 +61,7 @@ pub(super) fn follow(run_dir: &RunDir) -> Result<(), AgentError> {
     Ok(())
 }
 
-/// Stops giving agents to children that are forked from now on.
+/// Stops giving agents to future forked children.
 pub(super) fn stop_following() {
     // A2
     CHILD_RUN_DIR.store(null_mut(), Ordering::Release);
@@ -78,7 +78,7 @@ extern "C" fn fork_handler() {
     unsafe {
         let (mut all, mut before) = (std::mem::zeroed::<libc::sigset_t>(), std::mem::zeroed::<libc::sigset_t>());
         libc::sigfillset(&raw mut all);
-        // Except for the synchronous signals, which the thread itself would raise.
+        // The synchronous signals are not blocked: the thread itself would raise them.
         for own in [libc::SIGBUS, libc::SIGSEGV, libc::SIGFPE, libc::SIGILL] {
             libc::sigdelset(&raw mut all, own);
         }
@@ -113,7 +113,7 @@ extern "C" fn agent_thread(_: *mut c_void) -> *mut c_void {
 /// Runs the child's agent until it is stopped.
 fn run_agent(path: &Path) -> Result<(), AgentError> {
     let process = process::id();
-    // The child may have started an agent of its own meanwhile.
+    // The child may have started its own agent meanwhile.
     if !super::claim(process) {
         return Ok(());
     }

@@ -1,17 +1,18 @@
-//! Markers that come while the program runs, by registration or with an object that is loaded: the agent applies the rules of its sessions to
-//! them at once.
+//! Markers that appear while the program runs, by registration or with a loaded object: the agent immediately applies the rules of its
+//! sessions to them.
 //!
-//! A callsite of another tracing library is known when it is reached for the first time. While something is recorded, its thread waits there,
-//! once, until the agent has applied the rules, so that its first event is recorded, too. The wait is bounded; what fires after it and
-//! before the agent is done is not recorded.
+//! A callsite of another tracing library becomes known when it is first reached. While a session records, its thread waits there, once,
+//! until the agent has applied the rules, so that its first event is recorded, too. The wait is bounded; events that fire after a timeout
+//! and before the agent is done are not recorded.
 //!
-//! The constructor of an object wakes the agent, and does not wait: its thread is inside `dlopen` and holds the lock of the dynamic linker, which
-//! the agent needs in order to pin the object, and every new thread for its thread-local values. The agent goes on when `dlopen` returns.
+//! The constructor of an object wakes the agent, but does not wait: its thread is inside `dlopen` and holds the lock of the dynamic linker.
+//! The agent needs this lock to pin the object, and every new thread needs it for its thread-local values. The agent continues when
+//! `dlopen` returns.
 //!
-//! A waiting thread may hold locks of that library, which the agent needs in order to switch its callsites. So the agent itself never waits here,
-//! and once a wait has timed out, no further thread waits until the agent has finished a scan.
+//! A waiting thread may hold locks of that library, which the agent needs to enable its callsites. Therefore the agent itself never waits
+//! here, and after a timeout no further thread waits until the agent has finished a scan.
 //!
-//! The counters are atomic and the wait polls: a forked child, which has no agent, finds no lock of its parent and does not wait.
+//! The counters are atomic and the wait polls: a forked child, which has no agent, finds no lock held by its parent and does not wait.
 
 use crate::state::wake_agent;
 use std::cell::Cell;
@@ -21,29 +22,29 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tracepoint_core::private::{self, Registered};
 
-/// How long a thread waits for the agent, which usually takes a millisecond; a busy machine takes longer.
+/// Maximum time that a thread waits for the agent. A scan usually takes a millisecond, and longer on a busy machine.
 const WAIT: Duration = Duration::from_millis(500);
-/// The interval at which it looks.
+/// The polling interval.
 const POLL: Duration = Duration::from_micros(100);
 
 static BEGUN: AtomicU64 = AtomicU64::new(0);
 static DONE: AtomicU64 = AtomicU64::new(0);
-/// The process that has an agent; 0: none.
+/// The process that has an agent; 0 for none.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
-/// Whether there are sessions, and no wait has timed out since the last scan.
+/// True while there are sessions and no wait has timed out since the last scan.
 static IS_WAITING: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     static IS_AGENT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Has the agent woken by markers and objects from here on.
+/// From now on, markers and objects wake the agent.
 pub(super) fn follow() {
     PROCESS.store(process::id(), Ordering::Relaxed);
     private::on_register(registered);
 }
 
-/// In the thread that has registered markers or an object.
+/// Called on the thread that has registered markers or an object.
 fn registered(what: Registered) {
     if PROCESS.load(Ordering::Relaxed) != process::id() {
         return;
@@ -65,14 +66,14 @@ fn registered(what: Registered) {
     }
 }
 
-/// Before the agent looks for new markers, in its thread.
+/// Called on the agent's thread before it looks for new markers.
 pub(super) fn begin_scan() {
     IS_AGENT.set(true);
     // M2: pairs with the load in `registered`.
     BEGUN.fetch_add(1, Ordering::AcqRel);
 }
 
-/// After it has applied the rules of its sessions. `has_changed`: there were new markers; `is_recording`: there are sessions.
+/// Called after the agent has applied the rules of its sessions. `has_changed`: there were new markers; `is_recording`: there are sessions.
 pub(super) fn end_scan(has_changed: bool, is_recording: bool) {
     IS_WAITING.store(is_recording, Ordering::Relaxed);
     // M1: pairs with the load in `registered`.
@@ -82,7 +83,7 @@ pub(super) fn end_scan(has_changed: bool, is_recording: bool) {
     }
 }
 
-/// When the agent has ended.
+/// Called when the agent has ended.
 pub(super) fn end() {
     PROCESS.store(0, Ordering::Relaxed);
 }

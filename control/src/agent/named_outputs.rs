@@ -1,9 +1,9 @@
-//! What the description of a session has a process open, as who may have it open that has named it.
+//! The outputs and programs in a session's description: a process opens them only if an author whom it trusts has written them.
 
 use tracepoint_run_dir::private_dir::Author;
 use tracepoint_session_spec::{Do, SessionSpec, SinkSpec, State, TriggerSpec};
 
-/// The outputs and triggers of a session that a trusted author has named. Another author may stop and start the session with these.
+/// The outputs and triggers of a session that a trusted author has written. Another author may stop and start a session with the same ones.
 #[derive(Debug, Default)]
 pub(super) struct Named {
     /// The session's id.
@@ -13,7 +13,7 @@ pub(super) struct Named {
 }
 
 impl Named {
-    /// Whether this description, by this author, may be applied. A stopped one may be started by its triggers.
+    /// Returns whether this description by this author may be applied. A stopped session may be started by its triggers.
     pub(super) fn admits(&mut self, spec: &SessionSpec, author: Author) -> bool {
         if author == Author::Trusted {
             self.id.clone_from(&spec.id);
@@ -21,7 +21,7 @@ impl Named {
             self.triggers = spec.triggers().flatten().cloned().collect();
             return true;
         }
-        // It ends, and opens nothing.
+        // The session ends, and opens nothing.
         if spec.state == State::Destroyed {
             return true;
         }

@@ -3,19 +3,19 @@
 use crate::session::{Recording, RecordingHandle, SessionError};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The recordings that run.
+/// The running recordings.
 #[derive(Debug, Default)]
 pub(super) struct Recordings(Mutex<Vec<Arc<RecordingHandle>>>);
 
 impl Recordings {
-    /// Adds a recording that has started; those that have ended are dropped.
+    /// Adds a started recording; drops those that have ended.
     pub(super) fn add(&self, recording: &Recording) {
         let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         running.retain(|handle| handle.is_running());
         running.extend(recording.handle());
     }
 
-    /// The recording of the session called `name`.
+    /// Finds the recording of the session called `name`.
     pub(super) fn find(&self, name: &str) -> Result<Arc<RecordingHandle>, SessionError> {
         let running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = running.iter().find(|handle| handle.name() == name && handle.is_running());

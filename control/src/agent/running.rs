@@ -1,5 +1,5 @@
-//! The agent that runs in this process, for each of those that end it: the value [`Agent`](super::Agent), its copy in a forked child, and
-//! `exit`.
+//! The agent that runs in this process, as shared by everything that can end it: the value [`Agent`](super::Agent), its copy in a forked
+//! child, and `exit`.
 //!
 //! ```text
 //!   Agent dropped ──────────────┐
@@ -7,10 +7,10 @@
 //!   exit ──▶ handler ───────────┘
 //! ```
 //!
-//! `exit` runs its handlers on the thread that calls it, while the other threads go on: they may fire events, which end as those of a
-//! session that is stopped. The handler only takes the agent and waits for its thread. Its lock is never held while waiting; if it is held,
-//! another thread is ending the agent. Inside a probe no session can end, since its grace period cannot; the rings are then left, as by a
-//! process that was killed. `_exit`, `abort`, `quick_exit`, a fatal signal and `exec` run no handlers.
+//! `exit` runs its handlers on the thread that calls it, while the other threads continue: they may fire events, which end like those of a
+//! stopped session. The handler only takes the agent and waits for its thread. Its lock is never held while waiting; if it is held, another
+//! thread is ending the agent. Inside a probe no session can end, because its grace period cannot; the rings are then left, as by a process
+//! that was killed. `_exit`, `abort`, `quick_exit`, a fatal signal and `exec` run no handlers.
 #![expect(unsafe_code, reason = "`atexit` has no safe interface, and this file guarantees what the handler does")]
 
 use super::END_TIMEOUT;
@@ -22,10 +22,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Mutex, PoisonError, TryLockError};
 
-/// How an agent's thread is told to end, and tells that it has.
+/// The handles by which an agent's thread is requested to end, and reports its end.
 #[derive(Debug)]
 struct RunningAgent {
-    /// A forked child inherits the value, and not the thread.
+    /// A forked child inherits the value, but not the thread.
     process: u32,
     stop: Stop,
     ended: Receiver<()>,
@@ -33,12 +33,12 @@ struct RunningAgent {
 
 static AGENT: Mutex<Option<RunningAgent>> = Mutex::new(None);
 
-/// Registers the agent of this process, whose thread ends when `stop` is requested, and then sends to `ended`.
+/// Registers the agent of this process. Its thread ends when `stop` is requested, and then sends to `ended`.
 pub(super) fn register(stop: Stop, ended: Receiver<()>) {
     static HAS_HANDLER: AtomicBool = AtomicBool::new(false);
     let agent = RunningAgent { process: process::id(), stop, ended };
     let before = AGENT.lock().unwrap_or_else(PoisonError::into_inner).replace(agent);
-    // The parent's, in a forked child: its thread may have been about to use the channel.
+    // In a forked child this is the parent's value: its thread may have been using the channel.
     std::mem::forget(before);
     // Relaxed: publishes nothing. A child inherits the handler with the mark.
     if !HAS_HANDLER.swap(true, Ordering::Relaxed) {
@@ -48,7 +48,8 @@ pub(super) fn register(stop: Stop, ended: Receiver<()>) {
     }
 }
 
-/// Ends the agent of this process, if it runs and no one else ends it, and waits for at most [`END_TIMEOUT`]; whether it has ended.
+/// Ends the agent of this process, if it runs and no other thread is ending it, and waits for at most [`END_TIMEOUT`]; returns whether it
+/// has ended.
 pub(super) fn end() -> bool {
     let agent = take(&mut AGENT.lock().unwrap_or_else(PoisonError::into_inner));
     agent.is_some_and(RunningAgent::end)

@@ -1,4 +1,4 @@
-//! Wakes the agent's thread: because something was registered, or because it is to stop.
+//! Wakes the agent's thread: after a registration, or to stop it.
 
 use fileguard::Waker;
 use rustix::event::Timespec;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Why the thread woke up.
+/// The reason of a wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wakeup {
     Rung,
@@ -17,7 +17,7 @@ pub(super) enum Wakeup {
     Closed,
 }
 
-/// Tells the thread to stop.
+/// Requests the thread to stop.
 #[derive(Clone, Debug)]
 pub(super) struct Stop {
     pub(super) waker: Arc<Waker>,
@@ -30,7 +30,8 @@ impl Stop {
     }
 
     pub(super) fn request(&self) {
-        // Relaxed: publishes nothing else. The thread looks behind each read and each poll of the pipe, whose lock orders this store before them.
+        // Relaxed: publishes nothing else. The thread checks this after each read and each poll of the pipe, whose lock orders this store
+        // before them.
         self.requested.store(true, Ordering::Relaxed);
         self.waker.wake();
     }

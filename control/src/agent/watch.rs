@@ -32,13 +32,13 @@ pub(super) fn watch(owner: Owner, dir: &Path) -> Watched {
         return Watched::Unknown;
     }
     let pid = i32::try_from(owner.process.pid).ok().and_then(Pid::from_raw);
-    // Where a pidfd has no inode of its own (before Linux 6.9), the owner is looked at whenever the agent is awake.
+    // Where a pidfd has no inode of its own (before Linux 6.9), the owner is checked whenever the agent is awake.
     let fd = pid.and_then(|pid| Checked::of(pidfd_open(pid, PidfdFlags::empty()).ok()?).ok()).map(Checked::keep);
     // Checked after opening, because the id may have been reused before.
     if is_gone(&owner) { Watched::Ended } else { fd.map_or(Watched::Unknown, Watched::Alive) }
 }
 
-/// Whether the owner has ended.
+/// Returns whether the owner has ended.
 pub(super) fn has_ended(owner: &Kept<OwnedFd>) -> bool {
     let Ok(owner) = owner.get() else { return false };
     poll(&mut [PollFd::new(owner, PollFlags::IN)], Some(&Timespec::default())).is_ok_and(|ready| ready > 0)

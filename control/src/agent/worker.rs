@@ -36,18 +36,18 @@ use tracepoint_session_io::store::log_line;
 use tracepoint_session_spec::check_name;
 use tracepoint_sinks::own_thread;
 
-/// How many answered tokens the status lists.
+/// Maximum number of answered tokens in the status.
 const MAX_ANSWERED: usize = 64;
-/// How long sessions may take to end when the agent is dropped. Together with a scan in progress this stays below the timeout of the
-/// dropping thread.
+/// Maximum time that sessions may take to end when the agent is dropped. Together with a scan in progress this stays below the timeout of
+/// the dropping thread.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long the actions of triggers may take before that.
+/// Maximum time for the actions of triggers before that.
 const TRIGGER_TIMEOUT: Duration = Duration::from_millis(1500);
-/// How long a scan waits for the sinks of ending sessions; a controller that ends a session waits for 2 s.
+/// Maximum time that a scan waits for the sinks of ending sessions; a controller that ends a session waits for 2 s.
 const END_TIMEOUT: Duration = Duration::from_millis(1500);
 /// The interval at which endings are polled.
 const ENDING_POLL: Duration = Duration::from_millis(250);
-/// The interval at which the words of other tools are looked at, in programs that have notes for them.
+/// The interval at which the semaphores of other tools are read, in programs that have notes for these tools.
 const TOOLS_INTERVAL: Duration = Duration::from_millis(200);
 /// The interval at which the rights of a process that records for a user are compared with the user's.
 const RIGHTS_INTERVAL: Duration = Duration::from_secs(1);
@@ -60,26 +60,26 @@ pub(super) struct Worker {
     entry: Entry,
     bell: Bell,
     sessions: PrivateDir,
-    /// To whom the process offers control.
+    /// The users to whom the process offers control.
     trusted: Trusted,
     context: Context,
     active: BTreeMap<String, ActiveSession>,
-    /// Recordings that are still ending, of sessions that are removed, with the session's name.
+    /// Recordings of removed sessions that are still ending, with the session's name.
     removed_endings: Vec<(String, Ending)>,
-    /// The recording that `TRACEPOINT` requests.
+    /// The recording requested by `TRACEPOINT`.
     environment: Option<Recording>,
     answered: VecDeque<String>,
-    /// Whether the last scan completed. If it did not, the condition that interrupted it persists and would wake the thread again at once.
+    /// True if the last scan completed. If it did not, the condition that interrupted it persists and would wake the thread again at once.
     scan_complete: bool,
     stop: Stop,
     /// Wakes the thread when the program registers a state dump or a marker.
     _dumps: Wake,
     spares: SpareDescriptors,
-    /// Whether the process may use no run directory, since it has changed its user or its rights.
+    /// True if the process may not use any run directory, since it has changed its user or its rights.
     is_homeless: bool,
-    /// Whether the program has closed descriptors that could not be opened again.
+    /// True if the program has closed descriptors that could not be reopened.
     is_deaf: bool,
-    /// The number of events that have another tool attached, or why they cannot be switched on.
+    /// The number of events with another tool attached, or the error of enabling them.
     tools: Result<usize, SwitchError>,
 }
 
@@ -125,7 +125,7 @@ impl Worker {
         Ok(self.entry.publish(&self.context.info, &describe_tracepoints(&self.context.catalog))?)
     }
 
-    /// Starts the recording that `TRACEPOINT` requests, and returns the problems.
+    /// Starts the recording requested by `TRACEPOINT`, and returns the problems.
     pub(super) fn follow_environment(&mut self) -> Vec<Notice> {
         let mut notices = Vec::new();
         self.environment = environment::start(&self.context, &mut notices);
@@ -133,7 +133,7 @@ impl Worker {
         notices
     }
 
-    /// Does the same in a forked child, except for a text file, which belongs to the parent.
+    /// The same in a forked child, except for a text file, which belongs to the parent.
     pub(super) fn follow_environment_as_a_child(&mut self) {
         if !environment::names_a_file() {
             // The parent has reported the problems.
@@ -151,7 +151,7 @@ impl Worker {
         Arc::clone(&self.context.recordings)
     }
 
-    /// Runs until it is told to stop. Notifies `ready` after the first scan.
+    /// Runs until a stop is requested. Notifies `ready` after the first scan.
     pub(super) fn run(mut self, ready: &Sender<()>) {
         own_thread::begin();
         self.scan_catching_panics();
@@ -167,7 +167,7 @@ impl Worker {
                 Wakeup::Tick => {}
                 Wakeup::Stopped => break,
             }
-            // The next scan completes what a panic interrupted.
+            // The next scan completes the work that a panic interrupted.
             if catch_unwind(AssertUnwindSafe(|| self.poll_endings())).unwrap_or(false) {
                 // Recordings that waited for it can start now.
                 self.scan_catching_panics();
@@ -179,8 +179,8 @@ impl Worker {
         let _ = catch_unwind(AssertUnwindSafe(|| self.finish()));
     }
 
-    /// Blocks until the bell is rung, an owner ends, a state dump or a marker is registered, a timer is due (budgets, endings, other tools, or a
-    /// retry, rights), or the agent is to stop.
+    /// Blocks until the bell is rung, an owner ends, a state dump or a marker is registered, a timer is due (budgets, endings, other tools,
+    /// a retry, rights), or the agent has to stop.
     fn wait(&self) -> Wakeup {
         let budget = self.active.values().any(ActiveSession::has_budget).then_some(budget::TICK);
         let is_ending = !self.removed_endings.is_empty() || self.active.values().any(ActiveSession::is_ending);
@@ -193,7 +193,7 @@ impl Worker {
         let (Ok(woken), Ok(bell), true) = (self.stop.waker.source(), self.bell.source(), self.is_open()) else {
             return if self.stop.is_requested() { Wakeup::Stopped } else { Wakeup::Closed };
         };
-        // A scan may have taken what the request has written to the pipe.
+        // A scan may have read the bytes that the request has written to the pipe.
         if self.stop.is_requested() {
             return Wakeup::Stopped;
         }
@@ -209,11 +209,12 @@ impl Worker {
             }
             match ready {
                 Ok(0) => return Wakeup::Tick,
-                // The program has closed the descriptors: the pipe reports a hang-up, and the rest is not ours any more.
+                // The program has closed the descriptors: the pipe reports a hang-up, and the other numbers may belong to other files by
+                // now.
                 Ok(_) if !self.is_open() => return Wakeup::Closed,
                 Ok(_) => return Wakeup::Rung,
                 Err(Errno::INTR) => {}
-                // With more descriptors than the process may have open, `poll` fails: wait for the stop request alone, for a while.
+                // With more descriptors than the process may have open, `poll` fails: wait only for the stop request, for a while.
                 Err(_) if fds.len() > 1 => {
                     fds.truncate(1);
                     tick = Some(RETRY_INTERVAL);
@@ -226,13 +227,13 @@ impl Worker {
         }
     }
 
-    /// Whether the program has left the descriptors open on which the agent sleeps.
+    /// Returns whether the descriptors on which the agent sleeps are still open.
     fn is_open(&self) -> bool {
         self.stop.waker.is_open() && self.bell.is_open() && self.active.values().all(ActiveSession::watches_owner)
     }
 
-    /// Opens the descriptors again that the program has closed, and applies the sessions: their owners are watched anew. What fails, for
-    /// example because the process may not open another file, is tried again once a second.
+    /// Reopens descriptors that the program has closed, and applies the sessions: their owners are watched again. Failures, for example
+    /// because the process may not open another file, are retried once a second.
     fn reopen(&mut self) {
         PrivateDir::keep_open();
         let opened = self.stop.waker.source().and_then(|_| self.entry.reopen(&mut self.bell));
@@ -251,20 +252,20 @@ impl Worker {
         }
     }
 
-    /// Whether a session that could not be applied is to be tried again.
+    /// Returns whether a session that could not be applied has to be retried now.
     fn is_retry_due(&self) -> bool {
         self.retry_in().is_some_and(|time| time.is_zero())
     }
 
-    /// When that is so.
+    /// Returns the time until the next retry.
     fn retry_in(&self) -> Option<Duration> {
-        // Each is asked: those that wait for channels say so.
+        // All are asked, because those that wait for channels register this.
         let retry = self.active.values().filter_map(ActiveSession::retry_in).min();
         retry.map(|time| time.max(self.context.attempts.pause()))
     }
 
     fn scan_catching_panics(&mut self) {
-        // The next scan completes what a panic interrupted.
+        // The next scan completes the work that a panic interrupted.
         let scan = |worker: &mut Self| catch_unwind(AssertUnwindSafe(|| worker.scan())).unwrap_or(false);
         self.scan_complete = scan(self);
         if !self.scan_complete && self.spares.release() {
@@ -273,7 +274,7 @@ impl Worker {
         self.spares.take(&self.sessions);
     }
 
-    /// Collects the recordings that have ended since; returns whether there are any.
+    /// Collects the recordings that have ended since the last call; returns whether there are any.
     fn poll_endings(&mut self) -> bool {
         let (sessions, before) = (&self.sessions, self.removed_endings.len());
         self.removed_endings.retain(|(name, ending)| {
@@ -290,7 +291,7 @@ impl Worker {
         any
     }
 
-    /// Switches off the events that exceed a budget, and reports them.
+    /// Disables the events that exceed a budget, and reports them.
     fn enforce_budgets(&mut self) {
         let mut any = false;
         for (name, active) in self.active.iter_mut().filter(|(_, active)| active.has_budget()) {
@@ -307,7 +308,7 @@ impl Worker {
         }
     }
 
-    /// Switches events on to which bpftrace, perf, gdb or SystemTap has attached, and off those that it has left.
+    /// Enables the events that bpftrace, perf, gdb or SystemTap has attached to, and disables those that it has detached from.
     fn follow_tools(&mut self) {
         let tools = usdt::poll();
         if tools == self.tools {
@@ -348,11 +349,11 @@ impl Worker {
             let described = tracepoints.map_or_else(|| describe_tracepoints(&self.context.catalog), <[_]>::to_vec);
             let _ = self.entry.publish(&self.context.info, &described);
         }
-        // If the directory cannot be read, for example because the process has no free descriptor, every session stays as it is.
+        // If the directory cannot be read, for example because the process has no free descriptor, all sessions continue unchanged.
         let Ok(names) = self.sessions.names() else { return false };
         let found: BTreeSet<_> = names.into_iter().filter(|name| check_name(name).is_ok()).collect();
         let mut all = true;
-        // Sessions that were removed end first, all at once: the others may need their memory.
+        // Removed sessions end first, all at once: the others may need their memory.
         let deadline = Instant::now() + END_TIMEOUT;
         let is_gone = |name: &&String| !found.contains(*name);
         let gone: Vec<String> = self.active.keys().filter(is_gone).cloned().collect();
@@ -367,7 +368,7 @@ impl Worker {
             if self.stop.is_requested() {
                 return all;
             }
-            // One at a time: there may be more sessions than the program may open files.
+            // One at a time: there may be more sessions than files that the program may open.
             let dir = match self.sessions.open_subdir(&name) {
                 Ok(dir) => dir,
                 Err(error) if error.is_missing() => {
@@ -385,7 +386,7 @@ impl Worker {
             let is_for_this_process = active.update(&dir, context, tracepoints.is_some(), deadline);
             all &= !active.lacks_descriptors();
             if is_for_this_process {
-                // If the acknowledgement cannot be written otherwise, the controller sees a process that does not answer.
+                // If the acknowledgement cannot be written for another reason, the controller sees a process that does not answer.
                 let written = active.acknowledge(&self.sessions, &dir, self.entry.name());
                 all &= !written.is_err_and(|error| error.is_closed());
                 self.removed_endings.extend(active.take_abandoned().into_iter().map(|ending| (name.clone(), ending)));
@@ -396,7 +397,7 @@ impl Worker {
         all
     }
 
-    /// Ends a session that was removed, or that is not for this process.
+    /// Ends a session that was removed or is not for this process.
     fn remove_session(&mut self, name: &str, deadline: Instant) {
         let Some(mut active) = self.active.remove(name) else { return };
         active.remove_statistics();

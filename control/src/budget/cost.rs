@@ -24,14 +24,14 @@ const EVENTS: u64 = 20_000;
 /// The cost of an event from `docs/costs.md`, used if it cannot be measured.
 const DEFAULT_COST: Duration = Duration::from_nanos(12);
 
-/// The time that `count` events take: events of 16 bytes, without filter or contexts, with one recording. Others take longer.
+/// Returns the time that `count` events take: events of 16 bytes, without filter or contexts, in one recording. Other events take longer.
 pub(super) fn of_events(count: u64) -> Duration {
     static COST: OnceLock<Duration> = OnceLock::new();
     let of_many = *COST.get_or_init(|| measure().unwrap_or(DEFAULT_COST * EVENTS as u32));
     Duration::from_nanos(u64::try_from(of_many.as_nanos() * u128::from(count) / u128::from(EVENTS)).unwrap_or(u64::MAX))
 }
 
-/// The processor time of `EVENTS` events, measured in about a millisecond on a thread of its own with a channel of its own.
+/// Measures the processor time of `EVENTS` events, in about a millisecond on a separate thread with a separate channel.
 fn measure() -> Option<Duration> {
     let thread = Builder::new().name("tracepoint-cost".to_owned()).spawn(|| {
         own_thread::begin_traced();

@@ -1,4 +1,4 @@
-//! A traced process, as a controller sees it.
+//! A traced process, as seen by a controller.
 
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use tracepoint_session_spec::selection::Candidate;
 #[derive(Clone, Debug)]
 pub struct Application {
     name: String,
-    /// The directory of all entries. That of the process is opened when it is read: there may be more processes than this one may open
-    /// files.
+    /// The directory of all entries. The directory of the process is opened only to be read: there may be more processes than files that
+    /// this process may open.
     apps: Arc<PrivateDir>,
     info: ApplicationInfo,
     is_damaged: bool,
@@ -36,8 +36,8 @@ impl Application {
         read_json(&dir, file).map_err(|error| dir.failed("read", file, error))
     }
 
-    /// Whether the process's description was damaged by another program. Only its id is known until its agent writes the description again,
-    /// which it does when it is asked.
+    /// Returns whether the process's description was damaged by another program. Only its id is known until its agent writes the
+    /// description again, at the next request.
     pub const fn is_damaged(&self) -> bool {
         self.is_damaged
     }
@@ -52,7 +52,7 @@ impl Application {
         &self.info
     }
 
-    /// Whether the process is still alive.
+    /// Returns whether the process is still alive.
     pub fn is_alive(&self) -> bool {
         self.apps.open_subdir(&self.name).is_ok_and(|dir| app::is_alive(&dir))
     }
@@ -66,7 +66,7 @@ impl Application {
         self.read(TRACEPOINTS)
     }
 
-    /// What is enabled in the process, as of its last answer: see [`Controller::refresh`](super::Controller::refresh).
+    /// Returns the enabled events of the process, as of its last answer: see [`Controller::refresh`](super::Controller::refresh).
     ///
     /// # Errors
     ///

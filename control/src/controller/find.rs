@@ -14,8 +14,8 @@ use tracepoint_run_dir::credentials::{Credentials, Excess};
 use tracepoint_run_dir::layout::APPS;
 use tracepoint_run_dir::rundir::{RunDir, place};
 
-/// The run directory of a process: that which its environment, its user and its root directory tell, or that in which its agent has an entry
-/// open, if the process has left the former since: it has called `setuid` or `chroot`.
+/// Returns the run directory of a process: the one given by its environment, user and root directory; or the one in which its agent has an
+/// open entry, if the process has left the former by `setuid` or `chroot`.
 pub(super) fn run_dir_of(pid: u32) -> Result<RunDir, ControlError> {
     let Some(key) = key_of(pid) else { return Err(ControlError::NoProcess { pid }) };
     let has_entry = |run_dir: &RunDir| has_entry(run_dir, key);
@@ -32,13 +32,13 @@ pub(super) fn run_dir_of(pid: u32) -> Result<RunDir, ControlError> {
     }
 }
 
-/// Whether a process that offers its user no control, because it has more rights, looks like this.
+/// Returns whether this result is possible for a process that offers its user no control, because it has more rights.
 const fn may_be_for_rights(expected: &Result<RunDir, ControlError>) -> bool {
     use ControlError::{Hidden, NotTraced, OtherUser};
     matches!(expected, Ok(_) | Err(Hidden { .. } | NotTraced { .. } | OtherUser { .. }))
 }
 
-/// The error that says so, if it is such a process.
+/// Returns that error, if it is such a process.
 fn more_rights(pid: u32) -> Option<ControlError> {
     let credentials = Credentials::of_process(&proc_of(pid)).ok()?;
     let user = credentials.user();
@@ -46,7 +46,8 @@ fn more_rights(pid: u32) -> Option<ControlError> {
     Some(ControlError::MoreRights { pid, user, reason, mend })
 }
 
-/// Whether the process has an entry there that it has not left. Its start time may be rounded otherwise in another time namespace.
+/// Returns whether the process has an entry there that it has not left. In another time namespace its start time may be rounded
+/// differently.
 fn has_entry(run_dir: &RunDir, key: ProcessKey) -> bool {
     let Ok(apps) = run_dir.open_subdir(APPS) else { return false };
     let is_it = |name: &String| ProcessKey::of_directory(name).is_some_and(|found| found.is_same(key));
@@ -59,21 +60,21 @@ fn proc_of(pid: u32) -> PathBuf {
     PathBuf::from(format!("/proc/{pid}"))
 }
 
-/// The run directory of a process, as that process sees it now.
+/// Returns the run directory of a process, as that process sees it now.
 fn expected_run_dir(pid: u32) -> Result<RunDir, ControlError> {
     let proc = proc_of(pid);
     let hidden = |source| ControlError::Hidden { pid, source };
     let (place, user) = (place_of(&proc).map_err(hidden)?, user(&proc).map_err(hidden)?);
     let path = if place.is_absolute() { seen_from(&proc, &place) } else { proc.join("cwd").join(place) };
     match RunDir::open(&path) {
-        // The environment is under the control of its user. The process has no entry in a directory of another user.
+        // The environment is under the control of the process's user. The process has no entry in a directory of another user.
         Ok(run_dir) if !run_dir.is_of(user) => Err(ControlError::ChangedUser { pid, user, run_dir: path }),
         Err(error) if error.is_missing() => Err(ControlError::NotTraced { pid, run_dir: path }),
         opened => Ok(opened?),
     }
 }
 
-/// The run directory with the entry that a process has open: `apps/PID-START`.
+/// Returns the run directory that contains the entry which a process has open: `apps/PID-START`.
 fn open_run_dir(proc: &Path, key: ProcessKey) -> Option<RunDir> {
     let is_entry = |path: &Path| {
         let name = path.file_name().and_then(OsStr::to_str).and_then(ProcessKey::of_directory);
@@ -82,17 +83,17 @@ fn open_run_dir(proc: &Path, key: ProcessKey) -> Option<RunDir> {
     let mut open = fs::read_dir(proc.join("fd")).ok()?.flatten().map(|entry| entry.path());
     let entry = open.find(|fd| fs::read_link(fd).is_ok_and(|path| is_entry(&path)))?;
     let path = fs::read_link(&entry).ok()?;
-    // By its name, if that is the same directory here.
+    // By its name, if the same directory has this name here.
     let here = path.ancestors().nth(2).and_then(|path| RunDir::open(path).ok());
     here.filter(|run_dir| has_entry(run_dir, key)).or_else(|| RunDir::open(&entry.join("../..")).ok())
 }
 
-/// The user of a process, if that is another one than the owner of its run directory, who may not use it.
+/// Returns the user of a process, if it differs from the owner of its run directory, so that the process may not use the directory.
 pub(super) fn other_user(pid: u32, run_dir: &RunDir) -> Option<u32> {
     user(&proc_of(pid)).ok().filter(|user| *user != 0 && !run_dir.is_of(*user))
 }
 
-/// The path of the run directory of the process with this directory in `/proc`, as that process sees it.
+/// Returns the path of the run directory of the process with this directory in `/proc`, as that process sees it.
 pub(crate) fn place_of(proc: &Path) -> io::Result<PathBuf> {
     let environment = fs::read(proc.join("environ"))?;
     let secure = is_secure(proc);
@@ -123,7 +124,7 @@ fn user(proc: &Path) -> io::Result<u32> {
     effective.ok_or_else(|| io::Error::other("its status file has no user id"))
 }
 
-/// Whether the process shares our root directory and mount namespace.
+/// Returns whether the process shares our root directory and mount namespace.
 pub(crate) fn has_our_root(proc: &Path) -> bool {
     let id = |path: PathBuf| fs::metadata(path).map(|file| (file.dev(), file.ino())).ok();
     let same = |name| id(proc.join(name)).is_some_and(|its| Some(its) == id(Path::new("/proc/self").join(name)));

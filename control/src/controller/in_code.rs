@@ -1,4 +1,4 @@
-//! Sessions that programs have started in code. They can be seen and snapshot; only their program changes them.
+//! Sessions that programs have started in code. They can be listed and snapshots can be taken; only their program changes them.
 
 use super::{ControlError, Controller};
 use std::fs;
@@ -14,7 +14,7 @@ use tracepoint_session_spec::check_name;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SessionInCode {
-    /// The session's name. Several processes may have sessions of one name, such as those of one program.
+    /// The session's name. Several processes may have sessions of the same name, such as instances of one program.
     pub name: String,
     /// The process, in its own pid namespace.
     pub process: ProcessKey,
@@ -24,7 +24,7 @@ pub struct SessionInCode {
     pub path: PathBuf,
     /// Its description; `None` if it cannot be read.
     pub spec: Option<SessionSpec>,
-    /// What its rings take in the file system, in bytes.
+    /// The size of its rings in the file system, in bytes.
     pub bytes: u64,
 }
 
@@ -39,14 +39,14 @@ impl Controller {
         found
     }
 
-    /// The directory of the session called `name`, from outside or in code, running or over. `None` if there is none.
+    /// Returns the directory of the session called `name`, remotely controlled or in code, running or over. `None` if there is none.
     pub fn session_directory(&self, name: &str) -> Option<PathBuf> {
         check_name(name).ok()?;
         Some(self.store.sessions().open_subdir(name).ok()?.path().to_owned())
     }
 
-    /// The statistics of the session called `name`, from outside or in code, as [`NamedSession::statistics`](super::NamedSession::statistics) has
-    /// them.
+    /// Returns the statistics of the session called `name`, remotely controlled or in code, like
+    /// [`NamedSession::statistics`](super::NamedSession::statistics).
     ///
     /// # Errors
     ///
@@ -62,14 +62,14 @@ impl Controller {
         }
     }
 
-    /// The error of a command that is for sessions from outside, if a program has started `name` in code.
+    /// Returns the error of a command for remotely controlled sessions, if a program has started `name` in code.
     pub(super) fn is_in_code(&self, name: &str) -> Option<ControlError> {
         let found = self.in_code(name);
         let pid = found.first()?.process.pid;
         Some(ControlError::InCode { name: name.to_owned(), pid })
     }
 
-    /// Those called `name`.
+    /// Returns the sessions in code called `name`.
     pub(super) fn in_code(&self, name: &str) -> Vec<SessionInCode> {
         let Ok(dir) =
             check_name(name).map_err(drop).and_then(|()| self.store.sessions().open_subdir(name).map_err(drop))

@@ -1,8 +1,8 @@
-//! Rings of sessions that are over: a recorder was killed, a session was destroyed without its rings, a program with a session of its own
+//! Rings of sessions that are over: a recorder was killed, a session was destroyed without its rings, a program that had started a session
 //! was killed, or the removal was interrupted.
 //!
-//! They are kept for recovery, within a bound on all of them together that every listing of the sessions enforces: the newest session's
-//! rings stay, and those of older ones as far as the sum stays below [`MAX_BYTES`] and a quarter of the file system. Rings that a process
+//! They are kept for recovery, up to a limit on all of them together that every listing of the sessions enforces: the rings of the newest
+//! session stay, and those of older ones while the sum stays below [`MAX_BYTES`] and a quarter of the file system. Rings that a process
 //! records into, or that a recorder drains, are neither counted nor removed.
 
 use super::{ControlError, Controller, read_spec};
@@ -17,9 +17,9 @@ use tracepoint_run_dir::private_dir::PrivateDir;
 use tracepoint_run_dir::session_dir::{self, KeepDead, Unused};
 use tracepoint_session_spec::check_name;
 
-/// The largest sum of rings that are kept beside those of the newest session.
+/// Maximum size of all kept rings except those of the newest session, in bytes.
 const MAX_BYTES: u64 = 256 << 20;
-/// The part of the file system that they may take.
+/// Maximum fraction of the file system that they may take: one in this many.
 const MAX_PART: u64 = 4;
 
 /// The rings of a session that is over.
@@ -30,11 +30,11 @@ pub struct Leftover {
     pub name: String,
     /// The session's directory, which `tracectl recover` takes.
     pub path: PathBuf,
-    /// The number of processes that the rings are of.
+    /// The number of processes that the rings belong to.
     pub processes: usize,
-    /// What the rings take in the file system, in bytes.
+    /// The size of the rings in the file system, in bytes.
     pub bytes: u64,
-    /// When the last of them was left: the process was last seen recording, or left them to a recorder that is gone.
+    /// The last time that a process was seen recording into the rings, or left them to a recorder that has ended.
     pub changed: SystemTime,
 }
 
@@ -70,7 +70,7 @@ impl Controller {
         Ok(found)
     }
 
-    /// The rings that the session of this name has left, if it is over.
+    /// Returns the rings of the session of this name, if it is over.
     pub fn leftover(&self, name: &str) -> Option<Leftover> {
         check_name(name).ok()?;
         let dir = self.store.sessions().open_subdir(name).ok()?;
@@ -87,7 +87,7 @@ impl Controller {
         Some(Leftover { name: name.to_owned(), path: dir.path().to_owned(), processes, bytes, changed })
     }
 
-    /// Removes what [`Controller::leftover`] finds. Rings that are in use by now stay. Returns whether all are removed.
+    /// Removes the rings that [`Controller::leftover`] returns. Rings that are in use by now stay. Returns whether all are removed.
     ///
     /// # Errors
     ///
@@ -97,7 +97,7 @@ impl Controller {
         Ok(self.remove_unused(name))
     }
 
-    /// Does the same. The caller holds the lock on the sessions.
+    /// The same for a caller that holds the lock on the sessions.
     fn remove_unused(&self, name: &str) -> bool {
         let Ok(dir) = self.store.sessions().open_subdir(name) else { return true };
         // A new session of that name keeps the rings of its dead processes by its own limits.
@@ -113,7 +113,7 @@ impl Controller {
     }
 }
 
-/// Whether there is no session in this directory.
+/// Returns whether there is no session in this directory.
 fn is_over(dir: &PrivateDir) -> bool {
     matches!(read_spec(dir), Err(ControlError::Dir(error)) if error.is_missing())
 }

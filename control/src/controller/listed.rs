@@ -1,4 +1,4 @@
-//! What runs, for those who only look, such as the completion of a shell: nothing is made, removed or woken.
+//! The running processes and sessions, for read-only use, such as shell completion: nothing is created, removed or woken.
 
 use super::{Application, read_spec};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub struct Listed {
 }
 
 impl Listed {
-    /// What there is in the run directory of this user; nothing if it does not exist, or cannot be read.
+    /// Reads the run directory of this user; empty if it does not exist or cannot be read.
     pub fn look() -> Self {
         let Ok(run_dir) = RunDir::open(&RunDir::place()) else { return Self::default() };
         let names = |dir: &PrivateDir| dir.names().unwrap_or_default();

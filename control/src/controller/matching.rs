@@ -9,7 +9,7 @@ use tracepoint_probes::Measure;
 use tracepoint_session_spec::selection::select;
 use tracepoint_session_spec::{NameRule, Rule, RuleStatistic, SessionSpec};
 
-/// How long processes may take to list their events again.
+/// Maximum time that processes may take to list their events again.
 const ANSWER: Duration = Duration::from_millis(500);
 
 /// A rule that matches nothing.
@@ -18,15 +18,15 @@ const ANSWER: Duration = Duration::from_millis(500);
 pub struct Unmatched {
     /// The rule.
     pub rule: String,
-    /// How many traced processes it was compared with.
+    /// Number of traced processes that it was compared with.
     pub processes: usize,
     /// The most similar names; may be empty.
     pub nearest: Vec<String>,
-    /// What no event fulfils.
+    /// The part of the rule that no event satisfies.
     pub mismatch: Mismatch,
 }
 
-/// What of a rule no event fulfils.
+/// The part of a rule that no event satisfies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mismatch {
@@ -66,8 +66,8 @@ impl fmt::Display for Unmatched {
 }
 
 impl Controller {
-    /// The rules of a session that match no event of any living process. Exclusions are not included. Where there are some, the processes are
-    /// asked for their events first, and have half a second to answer.
+    /// Returns the rules of a session that match no event of any living process. Exclusions are not included. If there are such rules, the
+    /// processes are first requested to list their events again, with a timeout of half a second.
     ///
     /// # Errors
     ///
@@ -81,7 +81,7 @@ impl Controller {
         self.unmatched_by_list(spec)
     }
 
-    /// Those that match none by the lists that the processes have published.
+    /// Returns the rules that match no event in the lists that the processes have published.
     fn unmatched_by_list(&self, spec: &SessionSpec) -> Result<Vec<Unmatched>, ControlError> {
         let mut counts = vec![0; spec.rules.len()];
         let mut names = BTreeSet::new();
@@ -100,7 +100,7 @@ impl Controller {
             processes += usize::from(selected.rules.iter().any(Option::is_some));
             names.extend(candidates.into_iter().map(|event| event.name));
         }
-        // What is excluded is excluded from all channels; the statistics of a session stay, if it has any.
+        // Such events are excluded from all channels; the statistics of a session continue, if it has any.
         let is_all_excluded =
             processes > 0 && !records_any && spec.rules().flatten().all(|rule| rule.statistic.is_none());
         let unmatched = |rule: &Rule, count: usize| {
@@ -116,7 +116,7 @@ impl Controller {
     }
 }
 
-/// What of a rule none of the events fulfils, and the names that are most similar to what it names.
+/// Returns the part of a rule that no event satisfies, and the names most similar to the one in the rule.
 fn mismatch(rule: &Rule, names: &BTreeSet<String>) -> (Mismatch, Vec<String>) {
     let statistic = rule.statistic.as_ref().and_then(|text| text.parse().ok());
     if let Some(RuleStatistic::Compute(spec)) = &statistic

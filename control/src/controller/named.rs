@@ -15,7 +15,7 @@ use tracepoint_session_io::statistics::SessionStatistics;
 use tracepoint_session_io::store::{Rotation, StoredSession};
 use tracepoint_session_spec::SessionSpec;
 
-/// A session in the run directory, as a controller sees it.
+/// A session in the run directory, as seen by a controller.
 #[derive(Debug)]
 pub struct NamedSession<'a> {
     pub(super) controller: &'a Controller,
@@ -47,7 +47,7 @@ impl<'a> NamedSession<'a> {
         self.stored.dir()
     }
 
-    /// The buckets of senders of the session, with that of the session if its streams have a cap of their own.
+    /// Returns the buckets of the session's senders, including the bucket of the session if its streams have a cap.
     pub(crate) fn buckets(&self, has_cap: bool) -> Result<Buckets, ControlError> {
         let session = self.dir()?;
         let failed = |error| session.failed("open", BANDWIDTH, error).into();
@@ -66,13 +66,13 @@ impl<'a> NamedSession<'a> {
     /// Changes the session's description, wakes all processes, and returns the new generation. `what` is written to the session's log.
     /// Changes are serialized by a lock and replace the file atomically. If nothing changes, nothing is written.
     ///
-    /// The description is that of its last writer. In a run directory that a group shares, outputs and programs that another user than root has
-    /// named can therefore be removed, but not kept; a session that this ends has none.
+    /// The last writer is the author of the whole description. Therefore, in a run directory that a group shares, outputs and programs
+    /// written by another user than root can be removed, but not kept. If the change ends the session, they are removed.
     ///
     /// # Errors
     ///
-    /// The error of `change`, in which case nothing is changed; [`ControlError::NamedByOther`] if another user has named what the session opens;
-    /// [`ControlError::Spec`] if the result is invalid; and as [`NamedSession::spec`].
+    /// The error of `change`, in which case nothing is changed; [`ControlError::NamedByOther`] if another user wrote the outputs or
+    /// programs of the session; [`ControlError::Spec`] if the result is invalid; and as [`NamedSession::spec`].
     pub fn change(
         &self,
         what: &str,
@@ -98,7 +98,7 @@ impl<'a> NamedSession<'a> {
     pub fn acks(&self) -> Result<Vec<Ack>, ControlError> {
         let dir = self.dir()?;
         let mut acks = files::all(&dir, |entry| self.controller.store.is_alive(entry))?;
-        // What a recorder streams, the processes do not know.
+        // The processes do not know the streams of a recorder.
         for (process, text) in beside_rings(&dir, STREAMS) {
             let key = ProcessKey::of_directory(&process);
             let found = key.and_then(|key| acks.binary_search_by_key(&key, |ack| ack.process).ok());
@@ -109,12 +109,12 @@ impl<'a> NamedSession<'a> {
         Ok(acks)
     }
 
-    /// The acknowledgement that the process with this entry has written last.
+    /// Returns the last acknowledgement of the process with this entry.
     pub(crate) fn last_ack(&self, entry: &str) -> Option<Ack> {
         files::last(&self.dir().ok()?, entry)
     }
 
-    /// The outputs of all its processes: those that they have acknowledged, and those that are named beside their rings.
+    /// Returns the outputs of all its processes: the acknowledged ones, and those listed next to their rings.
     pub(crate) fn outputs(&self) -> BTreeSet<PathBuf> {
         let Ok(dir) = self.dir() else { return BTreeSet::new() };
         let acks = files::all(&dir, |_| true).unwrap_or_default();
@@ -124,10 +124,10 @@ impl<'a> NamedSession<'a> {
             .collect()
     }
 
-    /// The statistics that the rules of the session compute, in all processes: those that live, and those that have ended or were killed while the
-    /// session was active.
+    /// Returns the statistics that the rules of the session compute, in all processes: living ones, and those that have ended or were
+    /// killed while the session was active.
     ///
-    /// Costs a copy of their files, twice: from 3 KB for a count to a quarter of the session's memory in each process.
+    /// Copies their files, twice: from 3 KB for a count to a quarter of the session's memory in each process.
     ///
     /// # Errors
     ///

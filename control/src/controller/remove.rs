@@ -17,7 +17,8 @@ use tracepoint_session_spec::{Owner, State};
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Removed {
-    /// The acknowledgements of the processes. In one that is [ending](crate::AckState::Ending) a sink has not written everything yet.
+    /// The acknowledgements of the processes. In a process that is [ending](crate::AckState::Ending), a sink has not written everything
+    /// yet.
     pub acks: Vec<Ack>,
     /// Processes that have not ended the session yet because they are stopped or slow. They end it when they continue.
     pub silent: Vec<Application>,
@@ -96,9 +97,9 @@ impl Controller {
 
     /// Removes the remaining files of a removed session, left by processes that ended or were killed.
     pub(super) fn remove_rest(&self, name: &str, dir: &PrivateDir) {
-        // A directory with nothing but rings is kept: a process may use them, or they may be recovered.
+        // A directory that contains only rings is kept: a process may use them, or they may be recovered.
         let is_rings = |name: &String| [RINGS, MEMORY, BANDWIDTH].contains(&name.as_str());
-        // Those of a session in code go with its rings.
+        // The statistics of a session in code are removed with its rings.
         let has_rings = dir.file_len(RINGS).is_ok();
         let is_kept = |name: &String| is_rings(name) || has_rings && name == STATISTICS;
         if dir.names().map_or(true, |names| !names.is_empty() && names.iter().all(is_kept)) {
@@ -113,7 +114,7 @@ impl Controller {
     }
 }
 
-/// Removes the files beside the session's file, which is removed already.
+/// Removes the other files of the session. The session's file is removed already.
 fn remove_other_files(dir: &PrivateDir) {
     for file in [LOG, OWNER, WAKE, BANDWIDTH, &PrivateDir::temporary(SESSION), &PrivateDir::spare(SESSION)] {
         dir.remove_file(file);

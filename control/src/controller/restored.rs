@@ -1,4 +1,4 @@
-//! Processes that were restored from a checkpoint: they have another start time than their entries.
+//! Processes that were restored from a checkpoint: their start time differs from that in their entries.
 
 use super::Controller;
 use tracepoint_reader::process::{ProcessKey, pid_namespace};
@@ -6,12 +6,12 @@ use tracepoint_run_dir::app;
 use tracepoint_run_dir::bell::RingResult;
 
 impl Controller {
-    /// Whether a process of this id, which is one of our pid namespace, has an entry with another start time: it may have been restored from a
-    /// checkpoint, and publishes itself again when it is woken, which this does.
+    /// Returns whether a process with this id in our pid namespace has an entry with another start time: it may have been restored from a
+    /// checkpoint. Wakes the process, which then publishes itself again.
     pub(super) fn has_restored(&self, pid: u32) -> bool {
         let names = self.store.apps().names().unwrap_or_default().into_iter();
         let of_pid = names.filter(|name| ProcessKey::of_directory(name).is_some_and(|key| key.pid == pid));
-        // Ids of other namespaces are those of other processes.
+        // Ids in other namespaces denote other processes.
         let is_ours = |name: &String| {
             let described = self.store.apps().open_subdir(name).ok().and_then(|dir| app::description(&dir));
             described.is_none_or(|info| [0, pid_namespace()].contains(&info.pid_namespace))

@@ -1,11 +1,11 @@
-//! Why a process does not answer, as far as its files in `/proc` tell.
+//! Determines from a process's files in `/proc` why it does not answer.
 
 use super::Application;
 use std::fmt;
 use std::fs;
 use tracepoint_reader::process::{pid_namespace, started_at};
 
-/// Why a traced process does not acknowledge. As text, it names the command that mends it.
+/// The reason why a traced process does not acknowledge. Its text contains the command that helps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SilenceReason {
@@ -23,18 +23,18 @@ pub enum SilenceReason {
     },
     /// A debugger has stopped it.
     Debugged,
-    /// It has another user than when its agent started, who may not read the files of sessions.
+    /// It has changed its user since its agent started, and may not read the files of sessions.
     OtherUser {
         /// The user of its agent.
         before: u32,
         /// Its user now.
         now: u32,
     },
-    /// It may open no more files.
+    /// It may not open more files.
     NoDescriptors {
         /// Its id.
         pid: u32,
-        /// How many files it may have open.
+        /// Maximum number of open files.
         limit: u64,
     },
     /// None of these: it is slow, or its agent waits for something, such as the constructors of an object that the program loads.
@@ -72,7 +72,7 @@ impl fmt::Display for SilenceReason {
 }
 
 impl Application {
-    /// Why it does not acknowledge. Of a process in another pid namespace, only its end is known.
+    /// Returns the reason why it does not acknowledge. For a process in another pid namespace, only its end is known.
     pub fn silence(&self) -> SilenceReason {
         let info = self.info();
         if !self.is_alive() {
@@ -88,7 +88,7 @@ impl Application {
     }
 }
 
-/// The reason, from the process's `status` and `limits`, the user of its agent, and the number of its open files if that is known.
+/// Returns the reason, from the process's `status` and `limits`, the user of its agent, and the number of its open files if known.
 fn reason(pid: u32, agent: u32, status: &str, limits: &str, open: Option<usize>) -> SilenceReason {
     let words = |text: &str, name: &str, nth: usize| {
         let line = text.lines().find_map(|line| line.strip_prefix(name));

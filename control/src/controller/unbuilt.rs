@@ -1,4 +1,4 @@
-//! Finds the processes of a session that cannot have its sinks, because their programs were built without them.
+//! Finds the processes of a session whose programs were built without the sinks that the session needs.
 
 use super::{ControlError, Controller};
 use std::fmt;
@@ -7,7 +7,7 @@ use tracepoint_session_io::sink_features::SinkFeature;
 use tracepoint_session_spec::SessionSpec;
 use tracepoint_session_spec::selection::select;
 
-/// The most processes that a message names.
+/// Maximum number of processes in a message.
 const MAX_NAMED: usize = 8;
 
 /// A cargo feature that a session needs for a sink, and the processes that were built without it.
@@ -16,11 +16,11 @@ const MAX_NAMED: usize = 8;
 pub struct Unbuilt {
     /// The feature, in the crate `tracepoint`.
     pub feature: &'static str,
-    /// What the programs lack.
+    /// The functionality that the programs lack.
     pub what: &'static str,
     /// The processes with their names; at least one.
     pub processes: Vec<(ProcessKey, String)>,
-    /// How many processes of the session have it.
+    /// Number of processes of the session that have the feature.
     pub others: usize,
 }
 
@@ -40,8 +40,8 @@ impl fmt::Display for Unbuilt {
 }
 
 impl Controller {
-    /// The features that the sinks of a session need and processes lack whose events it records. A process with a library that does not tell
-    /// what it can do is taken to have all.
+    /// Returns the features that the session's sinks need, and that processes whose events it records lack. A process whose library does
+    /// not report its features is assumed to have all.
     ///
     /// # Errors
     ///

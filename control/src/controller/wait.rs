@@ -9,12 +9,12 @@ use tracepoint_run_dir::bell::RingResult;
 use tracepoint_session_spec::SessionSpec;
 use tracepoint_session_spec::random_id;
 
-/// The shortest and longest interval between two checks. The first are short because most processes answer at once.
+/// Minimum and maximum interval between two checks. The first intervals are short because most processes answer at once.
 const MIN_INTERVAL: Duration = Duration::from_micros(200);
 const MAX_INTERVAL: Duration = Duration::from_millis(10);
-/// After how long without an answer an agent is asked once more.
+/// Time without an answer after which an agent's bell is rung again.
 const RING_AGAIN: Duration = Duration::from_millis(250);
-/// How many times as long as a check the interval after it is at least.
+/// Minimum ratio of the interval after a check to the duration of the check.
 const PAUSE_SHARE: u32 = 9;
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
@@ -29,8 +29,8 @@ pub struct Acknowledged {
 }
 
 impl NamedSession<'_> {
-    /// Waits until all participating processes have acknowledged this generation, or a later one, and have finished their endings, at most
-    /// for `timeout`. A process takes part if a rule is for it or if it records for the session.
+    /// Waits until all participating processes have acknowledged this generation, or a later one, and have finished their endings, for at
+    /// most `timeout`. A process takes part if a rule applies to it or if it records for the session.
     ///
     /// # Errors
     ///
@@ -39,7 +39,7 @@ impl NamedSession<'_> {
         let spec = self.spec()?;
         let mut silent = self.participants(&spec)?;
         let is_of_it = |ack: &Ack| ack.id == spec.id && ack.generation >= generation;
-        // The sinks of one that is ending may still finish within the timeout.
+        // The sinks of an ending recording may still finish within the timeout.
         let is_done = |ack: &Ack| is_of_it(ack) && ack.state != AckState::Ending;
         poll_until(timeout, || {
             let dir = self.dir()?;
@@ -54,7 +54,7 @@ impl NamedSession<'_> {
         Ok(Acknowledged { acks, silent })
     }
 
-    /// Has the participating processes update their acknowledgements. Returns those that have not within `timeout`.
+    /// Makes the participating processes update their acknowledgements. Returns those that have not done so within `timeout`.
     ///
     /// # Errors
     ///
@@ -66,7 +66,7 @@ impl NamedSession<'_> {
     /// The living processes that the session is for, or that record for it.
     fn participants(&self, spec: &SessionSpec) -> Result<Vec<Application>, ControlError> {
         let mut processes = self.controller.processes()?;
-        // A recording holds rings even if all its events are off, and its trace is not complete.
+        // A recording holds rings even if all its events are disabled, and its trace is not complete.
         let has_some = |ack: &Ack| ack.rings.is_some() || matches!(ack.state, AckState::Recording | AckState::Ending);
         let mut acks = self.acks()?;
         acks.retain(|ack| ack.id == spec.id && has_some(ack));
@@ -80,7 +80,7 @@ impl NamedSession<'_> {
 }
 
 impl Controller {
-    /// Has all processes update their status and their acknowledgements. Returns those that have not within `timeout`.
+    /// Makes all processes update their status and their acknowledgements. Returns those that have not done so within `timeout`.
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ impl Controller {
         self.refresh_processes(self.processes()?, timeout)
     }
 
-    /// Does the same for these processes.
+    /// The same for these processes.
     ///
     /// # Errors
     ///
@@ -100,12 +100,12 @@ impl Controller {
         timeout: Duration,
     ) -> Result<Vec<Application>, ControlError> {
         let token = random_id().simple().to_string();
-        // An agent whose descriptors the program has closed is about to make another bell.
+        // An agent whose descriptors the program has closed will create another bell.
         let is_unsent = |name: &String| self.store.ring_one(name, &token) != RingResult::Queued;
         let mut unsent: Vec<_> = silent.iter().map(|process| process.name().to_owned()).filter(is_unsent).collect();
         let mut again = Some(Instant::now() + RING_AGAIN);
         poll_until(timeout, || {
-            // Send the token again where the queue was full, and once where the former bell may have had it.
+            // Send the token again where the queue was full, and once more in case the former bell received it.
             unsent.retain(is_unsent);
             if again.take_if(|time| Instant::now() >= *time).is_some() {
                 for process in &silent {
@@ -120,8 +120,8 @@ impl Controller {
     }
 }
 
-/// Calls `is_done` at least once, and until it returns `true` or the timeout has passed. With many processes the calls take at most a tenth of
-/// the time: the processes need the processors in order to answer.
+/// Calls `is_done` at least once, and until it returns `true` or the timeout has passed. With many processes the calls take at most a tenth
+/// of the time, because the processes need the processors to answer.
 pub(super) fn poll_until(
     timeout: Duration,
     mut is_done: impl FnMut() -> Result<bool, ControlError>,

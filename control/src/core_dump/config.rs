@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub(super) struct Config {
     /// The pattern before the helper was installed.
     pub(super) previous: String,
-    /// Whether core images are passed on to the handler in `previous`.
+    /// True if core images are passed on to the handler in `previous`.
     pub(super) chain: bool,
     /// The directory into which core images are written.
     #[serde(skip_serializing_if = "Option::is_none")]

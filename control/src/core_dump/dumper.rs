@@ -105,7 +105,7 @@ impl Dumper {
     }
 }
 
-/// Whether a file of a process could not be read because the process has ended.
+/// Returns whether a file of a process could not be read because the process has ended.
 fn is_gone(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::SRCH))
 }

@@ -55,12 +55,12 @@ pub(super) fn for_helper(program: &Path, config: Option<&Path>) -> Result<String
     if pattern.len() > MAX_LEN { Err(PatternError::TooLong { len: pattern.len() }) } else { Ok(pattern) }
 }
 
-/// Whether a pattern starts this helper.
+/// Returns whether a pattern starts this helper.
 pub(super) fn is_ours(pattern: &str) -> bool {
     pattern.starts_with('|') && pattern.contains(VERB) && pattern.contains(" --core %P ")
 }
 
-/// Whether a pattern starts a program.
+/// Returns whether a pattern starts a program.
 pub(super) fn is_handler(pattern: &str) -> bool {
     pattern.starts_with('|')
 }

@@ -19,7 +19,7 @@ use tracepoint_sinks::{Drain, SinkError};
 const BLOCKS: &str = "reach the sinks: one of them blocks";
 const LATE: &str = "wait for the sinks: one of them blocks; the operation will complete when that sink continues";
 
-/// Whether the operation that [`SharedDrain::act`] did not wait for will be done later.
+/// Returns whether the operation that [`SharedDrain::act`] did not wait for will be done later.
 pub(crate) fn will_complete_later(error: &SinkError) -> bool {
     error.io_error().kind() == io::ErrorKind::TimedOut
 }

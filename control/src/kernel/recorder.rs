@@ -46,7 +46,7 @@ struct Cpu {
     /// In the order of the events. The first one's ring buffer is that of all.
     events: Vec<CpuEvent>,
     ring: RingBuffer,
-    /// Whether it has gone away.
+    /// True if it has gone away.
     is_gone: bool,
 }
 
@@ -64,7 +64,7 @@ pub struct KernelRecorded {
     pub outputs: Vec<PathBuf>,
     /// What went wrong. That the recording has its largest size is nothing of the kind.
     pub errors: Vec<String>,
-    /// Whether sinks have refused packets because the recording has its largest size.
+    /// True if sinks have refused packets because the recording has its largest size.
     pub is_full: bool,
 }
 
@@ -154,7 +154,7 @@ impl Cpu {
 }
 
 impl KernelRecording {
-    /// Whether output was refused because `max_size` is used up.
+    /// Returns whether output was refused because `max_size` is used up.
     pub fn is_full(&self) -> bool {
         self.allowance.is_used_up()
     }

@@ -67,7 +67,7 @@ impl RemoteProcess {
         self.dir.name()
     }
 
-    /// Whether the process or its recording has ended.
+    /// Returns whether the process or its recording has ended.
     pub(super) fn has_ended(&self) -> bool {
         !self.dir.is_recorded_into()
     }
@@ -119,7 +119,7 @@ impl RemoteProcess {
         rights.as_self(|| self.drain.describe(text)).map_err(|error| error.to_string())
     }
 
-    /// Whether finishing its sinks may block on clients of a server, or on a peer.
+    /// Returns whether finishing its sinks may block on clients of a server, or on a peer.
     pub(super) fn may_block_at_end(&self) -> bool {
         self.outputs.iter().any(|output| output.server.is_some() || output.stream.is_some())
     }
@@ -246,7 +246,7 @@ fn line(output: Output) -> Vec<u8> {
     [format.as_bytes(), b" ", path.as_os_str().as_bytes(), b"\n"].concat()
 }
 
-/// Whether a sink has refused packets because of the largest size of the recording, which is the recording's regular end.
+/// Returns whether a sink has refused packets because of the largest size of the recording, which is the recording's regular end.
 fn has_reached_limit(report: &SinkReport) -> bool {
     report.error.as_ref().is_some_and(LimitReached::is_reason_of)
 }

@@ -28,7 +28,7 @@ pub struct Recorded {
     pub bytes: u64,
     /// All counters, once the recording has ended.
     pub counters: Option<Counters>,
-    /// Whether the recording has ended and all data could be read.
+    /// True if the recording has ended and all data could be read.
     pub complete: bool,
     /// Notices of its sinks, while it is recorded.
     pub notices: Vec<Notice>,
@@ -36,7 +36,7 @@ pub struct Recorded {
     pub notes: Vec<String>,
     /// Errors of its sinks. That the recording has its largest size is none.
     pub errors: Vec<String>,
-    /// Whether its sinks have refused packets because the recording has its largest size.
+    /// True if its sinks have refused packets because the recording has its largest size.
     pub is_full: bool,
 }
 

@@ -36,7 +36,7 @@ pub struct SessionBuilder {
     /// Its sinks are in `sinks`.
     spec: SessionSpec,
     sinks: Vec<SinkSource>,
-    /// Whether the default channel was set.
+    /// True if the default channel was set.
     has_channel: bool,
     place: RingPlace,
     clock: Option<Clock>,

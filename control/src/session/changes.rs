@@ -20,7 +20,7 @@ use tracepoint_sinks::{Drain, Sink, SinkId, SinkReport};
 /// Result of a change.
 #[derive(Debug, Default)]
 pub(crate) struct Changed {
-    /// Whether it enabled further events.
+    /// True if it enabled further events.
     pub(crate) more_events: bool,
     /// Deviations of the recording from the description.
     pub(crate) notices: Vec<Notice>,
@@ -112,7 +112,7 @@ impl Recording {
         self.running_mut().ok_or(stopped)?.add_channel(channel)
     }
 
-    /// Whether the recording must be restarted for this description: the channels of a remotely drained recording cannot change.
+    /// Returns whether the recording must be restarted for this description: the channels of a remotely drained recording cannot change.
     pub(crate) fn needs_restart_for(&self, spec: &SessionSpec) -> bool {
         let has =
             |running: &Running| spec.all_channels().map(|channel| channel.name.as_str()).eq(running.channels.names());

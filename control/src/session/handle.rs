@@ -35,7 +35,7 @@ impl RecordingHandle {
         &self.name
     }
 
-    /// Whether the recording has not ended. Does not wait.
+    /// Returns whether the recording has not ended. Does not wait.
     pub(crate) fn is_running(&self) -> bool {
         match self.rings.try_read() {
             Ok(rings) => rings.is_some(),

@@ -22,7 +22,7 @@ pub(super) fn free_name(name: String, place: &RingPlace, notices: &mut Vec<Notic
     recorded
 }
 
-/// Whether there is a session from outside of this name.
+/// Returns whether there is a session from outside of this name.
 fn is_taken(name: &str) -> bool {
     let open = || RunDir::of_traced_process().ok()?.open_subdir(SESSIONS).ok()?.open_subdir(name).ok();
     let Some(dir) = open() else { return false };

@@ -46,7 +46,7 @@ pub(super) struct LiveEvents {
     outputs: Option<Vec<u8>>,
     /// The metadata of the trace so far.
     metadata: String,
-    /// Whether the description next to the rings has been written.
+    /// True if the description next to the rings has been written.
     is_described: bool,
     known: BTreeMap<Key, Known>,
     /// Ids of events whose description failed. The next attempt reuses them: some sinks may know them already.

@@ -75,7 +75,7 @@ pub(super) struct Running {
     pub(super) trace: TraceInfo,
     /// Name of the process's traces in a directory with several.
     pub(super) trace_name: String,
-    /// Whether another process drains the rings.
+    /// True if another process drains the rings.
     pub(super) drained_remotely: bool,
     /// The state dumps of this recording.
     dumps: Runs,

@@ -29,7 +29,7 @@ impl Default for RingPlace {
 }
 
 impl RingPlace {
-    /// Whether controllers find the rings.
+    /// Returns whether controllers find the rings.
     pub(super) fn is_in_run_dir(&self) -> bool {
         !self.in_memory && self.place == Place::RunDir
     }

@@ -22,7 +22,7 @@ impl Dump {
         &self.session
     }
 
-    /// Whether the session has ended: no recording gets further events. Long dumps should check it now and then.
+    /// Returns whether the session has ended: no recording gets further events. Long dumps should check it now and then.
     pub fn is_over(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
     }

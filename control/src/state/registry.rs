@@ -129,7 +129,7 @@ pub(crate) fn registered(seen: u64) -> Vec<Arc<Registered>> {
 }
 
 impl Registered {
-    /// Whether a late run is still going on.
+    /// Returns whether a late run is still going on.
     pub(super) fn is_late(&self) -> bool {
         self.late.load(Ordering::Relaxed) > 0
     }

@@ -17,9 +17,9 @@ pub(crate) struct PlannedStatistic {
     pub(super) spec: StatisticSpec,
     /// The event; of a latency the one that ends it.
     pub(super) event: String,
-    /// Whether its histogram is one of a floating-point field.
+    /// True if its histogram is one of a floating-point field.
     pub(super) is_float: bool,
-    /// Whether its values are nanoseconds.
+    /// True if its values are nanoseconds.
     pub(super) is_duration: bool,
     pub(crate) parts: Vec<Part>,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Part {
 }
 
 impl PlannedStatistic {
-    /// Whether no event is missing.
+    /// Returns whether no event is missing.
     pub(crate) fn is_whole(&self) -> bool {
         let has = |role| self.parts.iter().any(|part| part.roles.contains(&role));
         has(Role::Observed) && (has(Role::Begin) || !self.spec.is_latency())

@@ -41,7 +41,7 @@ pub(crate) struct RunningStatistics {
     running: BTreeMap<Key, Running>,
     /// The number of the next file.
     next: u64,
-    /// Whether the list lacks what it should have: it could not be written.
+    /// True if the list lacks what it should have: it could not be written.
     is_list_old: bool,
 }
 

@@ -226,7 +226,7 @@ pub struct TriggerStatus {
     pub spec: TriggerSpec,
     /// What it has done.
     pub state: TriggerState,
-    /// Whether a recorder takes the packets of its session, and watches that.
+    /// True if a recorder takes the packets of its session, and watches that.
     pub is_recorded: bool,
 }
 

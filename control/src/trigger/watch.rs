@@ -218,12 +218,12 @@ impl Watcher {
     }
 }
 
-/// Whether handles of so many processes take less than a quarter of the descriptors that this process may have.
+/// Returns whether handles of so many processes take less than a quarter of the descriptors that this process may have.
 fn has_descriptors(processes: usize) -> bool {
     getrlimit(Resource::Nofile).current.is_none_or(|most| (processes as u64) < most / 4)
 }
 
-/// Whether a session has a trigger with this condition.
+/// Returns whether a session has a trigger with this condition.
 fn has_trigger(controller: &Controller, session: &str, when: &When) -> bool {
     let spec = controller.session(session).ok().and_then(|session| session.spec().ok());
     spec.is_some_and(|spec| spec.triggers().flatten().any(|trigger| trigger.when == *when))

@@ -13,7 +13,7 @@ use tracepoint_session_spec::{Do, When};
 pub struct Watchers {
     /// The listener of the run directory: its process, in this pid namespace.
     pub listener: Option<u32>,
-    /// Whether the kernel starts `tracectl notify` when a process dumps core.
+    /// True if the kernel starts `tracectl notify` when a process dumps core.
     pub core_handler: bool,
 }
 

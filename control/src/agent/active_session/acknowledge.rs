@@ -1,4 +1,4 @@
-//! Writes the acknowledgement of a session: what this process did for it.
+//! Writes the acknowledgement of a session: the results in this process.
 
 use super::ActiveSession;
 use crate::session::Recording;
@@ -15,7 +15,7 @@ const BLOCKED: &str = "recording has stopped, but a sink is slow or blocked and 
                        is complete when it has";
 
 impl ActiveSession {
-    /// Writes the acknowledgement, with the counters of what was recorded so far.
+    /// Writes the acknowledgement, with the counters of the events recorded so far.
     pub(in crate::agent) fn acknowledge(
         &mut self,
         sessions: &PrivateDir,
@@ -65,7 +65,7 @@ impl ActiveSession {
         files::put(sessions, &self.name, dir, entry, &self.ack)
     }
 
-    /// Adds how often each event of the current recording fired.
+    /// Adds the number of times that each event of the current recording fired.
     pub(in crate::agent) fn count_fired(&self, fired: &mut BTreeMap<String, u64>) {
         let channels = self.last_status.account().into_iter().flat_map(|account| &account.channels);
         for event in channels.flat_map(|channel| &channel.events) {
@@ -74,7 +74,7 @@ impl ActiveSession {
         }
     }
 
-    /// Reports the chunks that were removed from traces of limited size. What was before a sink that was added later counts as a chunk of it,
+    /// Reports the chunks that were removed from traces of limited size. The events before a sink was added count as one of its chunks,
     /// without bytes.
     fn removed_chunks(&self) -> impl Iterator<Item = Notice> {
         let chunks = self.last_status.sinks.iter().filter_map(|sink| Some((sink, sink.account.chunk.as_ref()?)));

@@ -12,7 +12,7 @@ impl ActiveSession {
         }
     }
 
-    /// Switches the events off and lets the sinks finish in the background. Returns `false` if nothing is recorded.
+    /// Disables the events and lets the sinks finish in the background. Returns `false` if nothing is recorded.
     pub(in crate::agent) fn begin_end(&mut self) -> bool {
         self.owner = None;
         self.ack.events = 0;
@@ -39,7 +39,7 @@ impl ActiveSession {
         self.endings.len() < before
     }
 
-    /// Whether a recording is still ending.
+    /// Returns whether a recording is still ending.
     pub(in crate::agent) const fn is_ending(&self) -> bool {
         !self.endings.is_empty()
     }

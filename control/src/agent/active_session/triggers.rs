@@ -1,4 +1,4 @@
-//! The triggers of a session whose conditions this process notices by itself.
+//! The triggers of a session whose conditions this process detects itself.
 
 use super::ActiveSession;
 use crate::agent::context::Context;
@@ -9,7 +9,7 @@ use tracepoint_run_dir::ack::TriggerAck;
 use tracepoint_session_spec::{SessionSpec, TriggerSpec};
 
 impl ActiveSession {
-    /// Watches for the conditions of these triggers, and acknowledges all of the session.
+    /// Watches the conditions of these triggers, and acknowledges all triggers of the session.
     pub(super) fn watch(&mut self, spec: &SessionSpec, triggers: &[&TriggerSpec], context: &Context) {
         let run_dir = context.sessions.parent().unwrap_or(&context.sessions).to_owned();
         let owner = Owner { run_dir, session: self.name.clone(), process: None };
@@ -29,7 +29,7 @@ impl ActiveSession {
         }));
     }
 
-    /// The process ends: has the actions of triggers done whose condition that is, while the rings exist.
+    /// Starts the actions of triggers whose condition is the end of the process, while the rings exist.
     pub(in crate::agent) fn begin_exit(&self) {
         self.triggers.begin_exit();
     }

@@ -1,14 +1,14 @@
-//! A process that is not what it was when its agent started.
+//! A process whose identity has changed since its agent started.
 //!
-//! **It has changed its user** for good (`setuid`), as services do that begin as root. Its threads may not look into the run directory of the
-//! former user any more. The agent goes on in that of the new user, if there is one, and that user may control the process.
+//! **It has changed its user** permanently (`setuid`), as services do that begin as root. Its threads may no longer access the run
+//! directory of the former user. The agent continues in that of the new user, if there is one, and the new user may control the process.
 //!
-//! **It has more rights** than the owner of its run directory by now, or is not dumpable any more: the agent leaves it, for good.
+//! **It has more rights** than the owner of its run directory by now, or is no longer dumpable: the agent leaves the directory permanently.
 //!
-//! **It was restored** from a checkpoint (CRIU), and has another start time, by which it is identified. The agent publishes it again.
+//! **It was restored** from a checkpoint (CRIU), and has another start time, which is part of its identity. The agent publishes it again.
 //!
-//! Each is noticed when the agent is woken next; more rights at the latest a second after, if it records. It ends the sessions, which it could
-//! not acknowledge.
+//! Each change is detected when the agent is next woken; more rights within a second, if it records. The agent ends the sessions, because
+//! it could not acknowledge them.
 
 use super::{END_TIMEOUT, Worker};
 use crate::agent::entry::Entry;
@@ -40,7 +40,7 @@ impl Worker {
             self.give_up(&error);
             return false;
         }
-        // A process that has kept another user may change back.
+        // A process that has kept another user id may change back.
         let user = Credentials::of_this_thread().ok().and_then(|own| own.only_user());
         if let Some(user) = user.filter(|user| *user != self.context.info.user)
             && self.is_refused()
@@ -50,12 +50,12 @@ impl Worker {
         !self.is_homeless
     }
 
-    /// Whether the process may not look into its run directory. Another error, such as a lack of descriptors, passes.
+    /// Returns whether the process may not access its run directory. Other errors, such as a lack of descriptors, are temporary.
     fn is_refused(&self) -> bool {
         self.sessions.names().is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
     }
 
-    /// Offers no control any more to those who may write to the run directory.
+    /// Stops offering control to the users who may write to the run directory.
     fn give_up(&mut self, reason: &RunDirError) {
         self.end_all();
         self.entry.abandon();

@@ -100,7 +100,7 @@ impl Captured {
         (captures, self.missed.swap(0, Ordering::Release))
     }
 
-    /// Whether there is an event that was not taken.
+    /// Returns whether there is an event that was not taken.
     pub(super) fn is_pending(&self) -> bool {
         // E1: pairs with the store of FREE in `take`.
         self.missed.load(Ordering::Acquire) > 0

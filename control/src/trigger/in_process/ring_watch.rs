@@ -26,7 +26,7 @@ pub(super) struct RingWatch {
 #[derive(Debug)]
 struct State {
     channels: Vec<Weak<OpenChannel>>,
-    /// Whether a ring was above the threshold at the last look.
+    /// True if a ring was above the threshold at the last look.
     is_above: bool,
     /// The losses at the last look.
     lost: u64,

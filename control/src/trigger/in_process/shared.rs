@@ -179,7 +179,7 @@ impl Source {
         }
     }
 
-    /// Whether something has occurred that was not taken.
+    /// Returns whether something has occurred that was not taken.
     fn is_pending(&self) -> bool {
         match self {
             Self::Event(watch) => watch.is_pending(),

@@ -35,7 +35,7 @@ static USES: Mutex<BTreeMap<i32, Use>> = Mutex::new(BTreeMap::new());
 #[derive(Debug, Default)]
 struct Use {
     triggers: usize,
-    /// Whether the program had replaced the handler when the last trigger was gone.
+    /// True if the program had replaced the handler when the last trigger was gone.
     was_replaced: bool,
 }
 
@@ -142,7 +142,7 @@ fn remove(signal: i32) -> bool {
     is_ours
 }
 
-/// Whether this is the address of a handler, not one of the kernel's own actions.
+/// Returns whether this is the address of a handler, not one of the kernel's own actions.
 fn is_handler(address: libc::sighandler_t) -> bool {
     address != libc::SIG_DFL && address != libc::SIG_IGN
 }

@@ -74,7 +74,7 @@ impl Connection {
         (!self.is_acting).then_some(!self.output.is_empty())
     }
 
-    /// Whether the client has taken too long.
+    /// Returns whether the client has taken too long.
     pub(super) fn is_late(&self, now: Instant) -> bool {
         !self.is_acting && now >= self.deadline
     }

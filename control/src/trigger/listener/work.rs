@@ -46,7 +46,7 @@ pub(super) struct ToServer {
 }
 
 impl ToServer {
-    /// Whether the server still receives.
+    /// Returns whether the server still receives.
     fn send(&self, message: FromWorker) -> bool {
         let is_sent = self.sender.send(message).is_ok();
         #[expect(clippy::host_endian_bytes, reason = "the kernel takes a number")]

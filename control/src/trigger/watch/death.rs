@@ -92,7 +92,7 @@ impl Death {
         Self::Signal { number: signal.unsigned_abs(), core }
     }
 
-    /// Whether the condition `killed` has occurred, in a process with this last acknowledgement: it recorded, and neither ended orderly nor
+    /// Returns whether the condition `killed` has occurred, in a process with this last acknowledgement: it recorded, and neither ended orderly nor
     /// dumped core.
     pub(super) fn is_kill(self, last: AckState, has_core_handler: impl Fn() -> bool) -> bool {
         let recorded = matches!(last, AckState::Recording | AckState::Ending);

@@ -30,7 +30,7 @@ struct Known {
     key: ProcessKey,
     /// `None` if the process is of another pid namespace, or there was no descriptor: its lock is looked at.
     handle: Option<OwnedFd>,
-    /// Whether its lock was free at the last look. An agent makes its entry first, and locks it then.
+    /// True if its lock was free at the last look. An agent makes its entry first, and locks it then.
     was_free: bool,
 }
 
