@@ -15,5 +15,5 @@ if [ -n "${TRACEPOINT_CHAOS-}" ]; then
 fi
 
 for size in "${sizes[@]}"; do
-    TRACEPOINT_CHAOS=$size cargo test -p tracepoint-control --test agent -- chaos:: --nocapture
+    TRACEPOINT_CHAOS=$size cargo test -p tracepoint-controller --test agent -- chaos:: --nocapture
 done

@@ -42,7 +42,7 @@ else
     # Those of scripts/test.sh, too: they have campaigns among them.
     step --disk 8 tests scripts/tests.sh --all
 fi
-step --disk 3 lint-points cargo clippy -q -p tracepoint-control --features failpoints --test crash_matrix --test kill_at_random -- -D warnings
+step --disk 3 lint-points cargo clippy -q -p tracepoint-session --features failpoints --test crash_matrix --test kill_at_random -- -D warnings
 step --disk 2 msrv scripts/msrv.sh
 step --disk 2 new-program scripts/new-program.sh
 step --disk 2 flag-sites scripts/flag-sites.sh

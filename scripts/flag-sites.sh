@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 [ $# -eq 0 ] || { echo "usage: scripts/flag-sites.sh" >&2; exit 2; }
 # What the features leave out must not leave unused code, or need something that is left out. The whole workspace has all of them.
-for features in session dt stream udp; do
+for features in session control dt stream udp; do
     cargo clippy -q -p tracepoint --features "$features" -- -D warnings
 done
 # The builds of fixtures choose their features themselves.

@@ -12,5 +12,5 @@ case "$*" in
 esac
 
 export TRACEPOINT_KILLS=${TRACEPOINT_KILLS:-$kills}
-cargo test "${profile[@]}" -p tracepoint-control --features failpoints \
+cargo test "${profile[@]}" -p tracepoint-session --features failpoints \
     --test crash_matrix --test kill_at_random -- --nocapture

@@ -8,8 +8,8 @@ use std::hint::black_box;
 use std::process::ExitCode;
 use std::sync::Arc;
 use tracepoint::marker::Subscriber;
-use tracepoint_control::filter::Expression;
 use tracepoint_ring::channel::{AnonymousMemory, Channel, OpenChannel};
+use tracepoint_session_spec::filter::Expression;
 
 tracepoint::define_trace! {
     provider = "bench";

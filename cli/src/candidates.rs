@@ -4,7 +4,8 @@
 use crate::output::in_line;
 use clap::Arg;
 use clap_complete::{ArgValueCandidates, CompletionCandidate};
-use tracepoint_control::{ApplicationInfo, Listed};
+use tracepoint_controller::Listed;
+use tracepoint_run_dir::ApplicationInfo;
 
 /// Makes `arg` complete to the names of running processes or existing sessions.
 pub(crate) fn with_candidates(arg: Arg, verb: &str) -> Arg {

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 use std::io::Write;
 use std::time::Duration;
-use tracepoint_control::Leftover;
+use tracepoint_controller::Leftover;
 
 /// Removes rings left behind by killed processes
 ///

@@ -22,9 +22,9 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use target::Target;
-use tracepoint_control::check_fields;
 use tracepoint_export::{Chrome, Csv, Exporter, Folded, Format, Otlp, Perfetto, Summary};
 use tracepoint_reader::{Item, Trace};
+use tracepoint_session_spec::check_fields;
 
 /// Writes events in the format of another viewer
 ///

@@ -6,13 +6,15 @@ use std::num::NonZero;
 use std::process::ExitCode;
 use thiserror::Error;
 use tracepoint_collector::CollectError;
-use tracepoint_control::core_dump::CoreHandlerError;
-use tracepoint_control::trigger::TriggerError;
-use tracepoint_control::{ControlError, KernelError, TraceFilterError};
+use tracepoint_controller::KernelError;
+use tracepoint_controller::core_dump::CoreHandlerError;
+use tracepoint_controller::trigger::TriggerError;
 use tracepoint_reader::convert::ConvertError;
 use tracepoint_reader::live::LiveError;
 use tracepoint_reader::udp::DirectoryError;
 use tracepoint_reader::{ReadError, RecoverError};
+use tracepoint_session_io::ControlError;
+use tracepoint_session_spec::TraceFilterError;
 use tracepoint_sinks::SinkError;
 
 /// The result of a verb.

@@ -51,7 +51,7 @@ use clap::{FromArgMatches, Parser};
 use failure::{Failure, VerbResult};
 use std::ffi::OsString;
 use std::process::ExitCode;
-use tracepoint_control::Rights;
+use tracepoint_run_dir::Rights;
 use verbs::verbs;
 
 /// The heading of options that all verbs share.
@@ -134,7 +134,7 @@ verbs! {
 /// The program `tracectl`.
 pub fn main() -> ExitCode {
     // This program may change the scheduling of its own threads.
-    tracepoint_control::inherit_scheduling();
+    tracepoint_sinks::own_thread::inherit_scheduling();
     completions::answer();
     failure::exit_code(run(std::env::args_os()))
 }

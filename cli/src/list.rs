@@ -10,7 +10,8 @@ use anstyle::{AnsiColor, Style};
 use clap::Args;
 use serde_json::{Value, json};
 use std::io::{self, Write};
-use tracepoint_control::{Ack, AppStatus, Application, ApplicationInfo, FieldInfo, TracepointInfo, TracepointKind};
+use tracepoint_controller::Application;
+use tracepoint_run_dir::{Ack, AppStatus, ApplicationInfo, FieldInfo, TracepointInfo, TracepointKind};
 
 /// Shows traceable processes and their tracepoints
 ///

@@ -35,10 +35,12 @@ use std::path::PathBuf;
 use std::process::Child;
 use std::time::{Duration, Instant};
 use stop::StopCondition;
-use tracepoint_control::{
-    Ack, AckState, Acknowledged, Application, ControlError, Controller, DrainedBy, KernelRecorder, KernelRecording,
-    NamedSession, Recorder, Rights, SessionSpec, SinkSpec, State,
+use tracepoint_controller::{
+    Acknowledged, Application, Controller, KernelRecorder, KernelRecording, NamedSession, Recorder,
 };
+use tracepoint_run_dir::{Ack, AckState, Rights};
+use tracepoint_session_io::ControlError;
+use tracepoint_session_spec::{DrainedBy, SessionSpec, SinkSpec, State};
 use unrecorded::Unrecorded;
 
 /// How often the counters of the processes are refreshed while the live line is shown.

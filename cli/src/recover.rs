@@ -10,7 +10,7 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use tracepoint_control::Controller;
+use tracepoint_controller::Controller;
 use tracepoint_reader::Recovered;
 use tracepoint_reader::recover::{Progress, RecoveredProcess, recover_with, snapshot_with};
 

@@ -3,8 +3,8 @@
 use crate::failure::Failure;
 use crate::time_point::{Context, TimePoint};
 use clap::Args;
-use tracepoint_control::filter::Expression;
-use tracepoint_control::{Rule, TraceFilter};
+use tracepoint_session_spec::filter::Expression;
+use tracepoint_session_spec::{Rule, TraceFilter};
 
 /// By name, level and fields.
 #[derive(Clone, Debug, Args)]

@@ -22,7 +22,8 @@ pub(crate) mod status;
 use crate::units;
 use clap::Args;
 use std::time::Duration;
-use tracepoint_control::{ControlError, Controller};
+use tracepoint_controller::Controller;
+use tracepoint_session_io::ControlError;
 
 /// Waiting for processes.
 #[derive(Debug, Args)]

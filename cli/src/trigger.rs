@@ -9,8 +9,9 @@ pub(crate) mod untrigger;
 use crate::failure::Failure;
 use crate::session::controller;
 use clap::Args;
-use tracepoint_control::trigger::{ActionResult, FiredTrigger, TriggerStatus, Watchers};
-use tracepoint_control::{ControlError, Controller, NamedSession};
+use tracepoint_controller::trigger::{ActionResult, FiredTrigger, TriggerStatus, Watchers};
+use tracepoint_controller::{Controller, NamedSession};
+use tracepoint_session_io::ControlError;
 
 /// The session of a verb, which need not be named if there is only one.
 #[derive(Debug, Args)]

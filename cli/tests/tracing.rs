@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use tracepoint_control::Agent;
 use tracepoint_reader::{Event, Item, Trace, Value};
+use tracepoint_session::Agent;
 use tracing_subscriber::prelude::*;
 
 type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;

@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tracepoint_control::filter::{Expression, FilterError};
+use tracepoint_session_spec::filter::{Expression, FilterError};
 use tracepoint_ring::field::{
     Array, Base, ByteOrder, EnumLabel, FieldDescriptor, FieldType, FieldValue, IntegerType, PathBytes, Sequence, Value,
 };

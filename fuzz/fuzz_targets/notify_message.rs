@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tracepoint_control::trigger::{Decoder, Message, PayloadTooLong};
+use tracepoint_session_io::trigger::{Decoder, Message, PayloadTooLong};
 
 fn decode(bytes: &[u8], part: usize) -> (Vec<Message>, Option<PayloadTooLong>) {
     let (mut decoder, mut messages) = (Decoder::default(), Vec::new());

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tracepoint_control::SessionSpec;
+use tracepoint_session_spec::SessionSpec;
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(spec) = SessionSpec::parse(bytes) {

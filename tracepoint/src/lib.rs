@@ -138,6 +138,7 @@ assert_eq!((paid.fired, paid.recorded), (1, 1));
 //! * `session`: sessions, the agent, filters, test sessions, and the sinks for CTF directories and text.
 //! * `dt`, `stream`, `udp`, `nats`: sinks for circular files, for a collector or `lttng-relayd`, for a client of the UDP trace server, and for a
 //!   NATS broker, each with `session`. A program that `tracectl record` records needs none of them.
+//! * `control`: a program that controls the sessions of other processes, as `tracectl` does. A traced program does not need it.
 //! * `flag-sites`: sites load a flag where they could be patched.
 //! * `usdt`: bpftrace, perf, gdb and SystemTap find the tracepoints, too; see [`usdt`].
 //! * `off` compiles tracing out: declarations and sites stay in the source, with the same signatures, and leave nothing in the
@@ -176,18 +177,38 @@ pub mod field {
     };
 }
 
-#[cfg(feature = "session")]
-pub use tracepoint_control::{
-    Ack, AckState, Acknowledged, Agent, AgentBuilder, AgentError, AppStatus, Application, ApplicationInfo,
-    ArgumentInfo, BudgetSpec, Channel, ChannelSpec, Clock, ControlError, Controller, Counters, CpuPercent,
-    CpuPercentError, DirError, Do, DrainedBy, Dump, FieldInfo, Limit, LimitError, Limits, NamedSession, Notice,
-    OverBudget, ProcessKey, ProcessKeyError, ProcessStatistics, Recorded, Recorder, RecoverError, Removed, Rights,
-    RingDirError, Rotated, Rotation, Rule, RuleAck, RuleError, RuleProblem, RuleStatistic, RunDir, RunDirError,
-    Session, SessionBuilder, SessionError, SessionInCode, SessionSpec, SessionStatistics, SinkFailure, SinkSource,
-    SinkSpec, SnapshotSummary, SpecError, State, StateDump, StateDumpStatus, StatisticResult, Status, StreamSpec,
-    Summary, TracepointInfo, TracepointKind, TriggerAck, TriggerSpec, Unmatched, When, filter, inherit_scheduling,
-    state_dump, testing, trigger,
+#[cfg(feature = "control")]
+pub use tracepoint_controller::{
+    Acknowledged, Application, Controller, NamedSession, Recorded, Recorder, Removed, SessionInCode, Unmatched, trigger,
 };
+#[cfg(feature = "session")]
+pub use tracepoint_reader::RecoverError;
+#[cfg(feature = "session")]
+pub use tracepoint_reader::process::{ProcessKey, ProcessKeyError};
+#[cfg(feature = "session")]
+pub use tracepoint_run_dir::{
+    Ack, AckState, AppStatus, ApplicationInfo, ArgumentInfo, Counters, DirError, FieldInfo, Notice, OverBudget, Rights,
+    RingDirError, Rotated, RuleAck, RunDir, RunDirError, StateDumpStatus, TracepointInfo, TracepointKind, TriggerAck,
+};
+#[cfg(feature = "session")]
+pub use tracepoint_session::{
+    Agent, AgentBuilder, AgentError, Channel, Clock, Dump, Session, SessionBuilder, SessionError, SinkFailure,
+    StateDump, Status, Summary, state_dump, testing,
+};
+#[cfg(feature = "session")]
+pub use tracepoint_session_io::SnapshotSummary;
+#[cfg(feature = "session")]
+pub use tracepoint_session_io::statistics::{ProcessStatistics, SessionStatistics, StatisticResult};
+#[cfg(feature = "control")]
+pub use tracepoint_session_io::{ControlError, store::Rotation};
+#[cfg(feature = "session")]
+pub use tracepoint_session_spec::{
+    BudgetSpec, ChannelSpec, CpuPercent, CpuPercentError, Do, DrainedBy, Limit, LimitError, Limits, Rule, RuleError,
+    RuleProblem, RuleStatistic, SessionSpec, SinkSource, SinkSpec, SpecError, State, StreamSpec, TriggerSpec, When,
+    filter,
+};
+#[cfg(feature = "session")]
+pub use tracepoint_sinks::own_thread::inherit_scheduling;
 
 /// The sinks that a session can be given, and what a sink of your own needs.
 #[cfg(feature = "session")]

@@ -4,8 +4,8 @@ use std::error::Error;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
-use tracepoint_control::sinks::{CtfSink, TextSink};
-use tracepoint_control::{Channel, Session};
+use tracepoint_session::sinks::{CtfSink, TextSink};
+use tracepoint_session::{Channel, Session};
 
 pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
 

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tracepoint_control::Session;
 use tracepoint_ring::channel::Channel;
+use tracepoint_session::Session;
 use tracepoint_sinks::CtfSink;
 
 pub(crate) fn table(rounds: usize) -> Outcome {

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 use std::io::Write;
 use std::path::PathBuf;
-use tracepoint_control::core_dump::{CoreHandler, CoreHandlerOptions, PatternChange};
+use tracepoint_controller::core_dump::{CoreHandler, CoreHandlerOptions, PatternChange};
 
 /// Lets the kernel report core dumps (root only)
 ///

@@ -8,9 +8,9 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tracepoint_control::When;
-use tracepoint_control::core_dump::{CoreArguments, act_as_dumper, log_to_kernel, run_helper};
-use tracepoint_control::trigger::{TriggerError, trigger_fire};
+use tracepoint_controller::core_dump::{CoreArguments, act_as_dumper, log_to_kernel, run_helper};
+use tracepoint_controller::trigger::{TriggerError, trigger_fire};
+use tracepoint_session_spec::When;
 
 /// Fires the triggers of a core dump; run by the kernel
 ///

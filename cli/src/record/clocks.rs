@@ -3,7 +3,7 @@
 use crate::message;
 use crate::view::sender_note;
 use std::collections::BTreeSet;
-use tracepoint_control::Recorded;
+use tracepoint_controller::Recorded;
 
 /// The collectors for which a note was printed.
 #[derive(Debug, Default)]

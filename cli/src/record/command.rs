@@ -11,7 +11,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use tracepoint_control::{Controller, SessionSpec};
+use tracepoint_controller::Controller;
+use tracepoint_session_spec::SessionSpec;
 
 /// Starts the command, if there is one. It inherits the tag of the session.
 pub(super) fn start(

@@ -8,7 +8,8 @@ use crate::failure::{Failure, VerbResult};
 use crate::units;
 use clap::Args;
 use std::fs;
-use tracepoint_control::{KernelEvents, KernelRecorder, Recorder, SessionSpec, SinkSpec};
+use tracepoint_controller::{KernelEvents, KernelRecorder, Recorder};
+use tracepoint_session_spec::{SessionSpec, SinkSpec};
 
 /// Default size of a ring buffer.
 const RING_SIZE: usize = 2 << 20;

@@ -7,7 +7,8 @@ use crate::units;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use tracepoint_control::{Ack, Controller, Counters};
+use tracepoint_controller::Controller;
+use tracepoint_run_dir::{Ack, Counters};
 
 /// The number of events shown by name.
 const TOP: usize = 3;

@@ -1,7 +1,9 @@
 //! The packets that the recorder has taken from the rings, by process.
 
 use std::collections::BTreeMap;
-use tracepoint_control::{Ack, ProcessKey, Recorded};
+use tracepoint_controller::Recorded;
+use tracepoint_reader::process::ProcessKey;
+use tracepoint_run_dir::Ack;
 
 /// The sums by process.
 #[derive(Debug, Default)]

@@ -14,11 +14,11 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tracepoint_control::{
-    Ack, AckState, Acknowledged, Application, Counters, KernelRecorded, NamedSession, ProcessKey, Recorded, Recorder,
-    RuleAck, State,
-};
+use tracepoint_controller::{Acknowledged, Application, KernelRecorded, NamedSession, Recorded, Recorder};
+use tracepoint_reader::process::ProcessKey;
 use tracepoint_reader::recover::RecoveredProcess;
+use tracepoint_run_dir::{Ack, AckState, Counters, RuleAck};
+use tracepoint_session_spec::State;
 
 /// The result of a recording, with its failures.
 #[derive(Debug, Default)]

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::net::SocketAddr;
-use tracepoint_control::{ProcessKey, Recorded};
+use tracepoint_controller::Recorded;
+use tracepoint_reader::process::ProcessKey;
 use tracepoint_sinks::udp::UdpStats;
 
 /// The servers already printed.

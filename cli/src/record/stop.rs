@@ -5,7 +5,7 @@ use crate::interrupt::WaitingInterrupt;
 use std::process::Child;
 use std::thread;
 use std::time::{Duration, Instant};
-use tracepoint_control::Application;
+use tracepoint_controller::Application;
 
 /// Ends a recording after a given time, when the process or the command has ended, or on a signal.
 pub(super) struct StopCondition {

@@ -2,7 +2,9 @@
 
 use crate::session::acks::of_process;
 use std::collections::BTreeMap;
-use tracepoint_control::{Ack, AckState, Application, ProcessKey, Recorder};
+use tracepoint_controller::{Application, Recorder};
+use tracepoint_reader::process::ProcessKey;
+use tracepoint_run_dir::{Ack, AckState};
 
 /// Processes that have refused the session and not recorded since, and those that have not answered, each with a message that
 /// names it.

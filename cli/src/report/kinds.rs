@@ -6,12 +6,12 @@ use super::text::cut;
 use crate::statistics::IDS;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use tracepoint_control::TraceStatistic;
 use tracepoint_probes::snapshot::Results;
 use tracepoint_probes::{Measure, StatisticSpec};
 use tracepoint_reader::metadata::EventClass;
 use tracepoint_reader::metadata::types::Type;
 use tracepoint_reader::{Event, Trace};
+use tracepoint_session_spec::TraceStatistic;
 
 /// Maximum number of tracepoints listed, and of histograms.
 const MOST_LISTED: usize = 1000;

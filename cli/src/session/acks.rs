@@ -5,7 +5,8 @@ use crate::failure::{Failure, Outcome};
 use crate::{message, output};
 use serde_json::{Value, json};
 use std::io;
-use tracepoint_control::{Ack, AckState, Application, Counters, NamedSession, RuleAck};
+use tracepoint_controller::{Application, NamedSession};
+use tracepoint_run_dir::{Ack, AckState, Counters, RuleAck};
 
 /// Waits until the processes have applied a generation of a session, and reports their failures.
 pub(crate) fn wait(session: &NamedSession<'_>, generation: u64, change: &ChangeArguments) -> Result<Outcome, Failure> {

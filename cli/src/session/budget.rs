@@ -2,7 +2,7 @@
 
 use crate::units;
 use clap::Args;
-use tracepoint_control::{BudgetSpec, CpuPercent};
+use tracepoint_session_spec::{BudgetSpec, CpuPercent};
 
 /// The limits on the cost of a session in each process.
 #[derive(Debug, Args)]

@@ -3,7 +3,7 @@
 use super::memory::MemoryArguments;
 use crate::units;
 use clap::{Args, ValueEnum};
-use tracepoint_control::{ChannelSpec, DrainedBy, SessionSpec};
+use tracepoint_session_spec::{ChannelSpec, DrainedBy, SessionSpec};
 
 /// The policy for full rings.
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -8,7 +8,8 @@ use super::{ChangeArguments, acks};
 use crate::failure::{EXIT_CODES, Outcome, VerbResult};
 use crate::message;
 use clap::Args;
-use tracepoint_control::{ControlError, Rule, SessionSpec, State};
+use tracepoint_session_io::ControlError;
+use tracepoint_session_spec::{Rule, SessionSpec, State};
 
 /// Creates a session for running and later processes
 ///

@@ -5,7 +5,9 @@ use super::{ChangeArguments, SessionArguments};
 use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
 use crate::{message, units};
 use clap::Args;
-use tracepoint_control::{Ack, AckState, ControlError, Controller, Leftover};
+use tracepoint_controller::{Controller, Leftover};
+use tracepoint_run_dir::{Ack, AckState};
+use tracepoint_session_io::ControlError;
 
 /// Ends a session in all processes and removes it
 ///

@@ -7,7 +7,7 @@ use crate::failure::{EXIT_CODES, Failure, VerbResult};
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use tracepoint_control::{Rule, SessionSpec, SinkSpec, StreamSpec};
+use tracepoint_session_spec::{Rule, SessionSpec, SinkSpec, StreamSpec};
 
 /// Removes rules, channels and outputs from a session
 ///

@@ -6,8 +6,9 @@ use super::rules::{RouteArguments, RuleArguments, StatisticArguments, Waiting, r
 use super::{ChangeArguments, acks};
 use crate::failure::{EXIT_CODES, Failure, VerbResult};
 use clap::Args;
-use tracepoint_control::sinks::CtfError;
-use tracepoint_control::{ControlError, Rule, SessionSpec, SinkSpec};
+use tracepoint_session_io::ControlError;
+use tracepoint_session_spec::{Rule, SessionSpec, SinkSpec};
+use tracepoint_sinks::CtfError;
 
 /// Adds rules, channels and outputs to a session
 ///

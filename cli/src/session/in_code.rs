@@ -5,7 +5,8 @@ use crate::units;
 use anstyle::Style;
 use serde_json::{Value, json};
 use std::io::{self, Write};
-use tracepoint_control::{SessionInCode, SessionSpec};
+use tracepoint_controller::SessionInCode;
+use tracepoint_session_spec::SessionSpec;
 
 const HEADING: Style = Style::new().bold();
 

@@ -6,7 +6,7 @@ use anstyle::Style;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::time::Duration;
-use tracepoint_control::Leftover;
+use tracepoint_controller::Leftover;
 
 const HEADING: Style = Style::new().bold();
 

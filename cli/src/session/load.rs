@@ -6,7 +6,7 @@ use clap::Args;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;
-use tracepoint_control::SessionSpec;
+use tracepoint_session_spec::SessionSpec;
 
 /// Creates a session from a saved description
 ///

@@ -2,7 +2,7 @@
 
 use crate::units;
 use clap::Args;
-use tracepoint_control::SessionSpec;
+use tracepoint_session_spec::SessionSpec;
 
 /// The size and number of rings, and their total memory.
 #[derive(Debug, Args)]

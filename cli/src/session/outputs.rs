@@ -9,8 +9,8 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tracepoint_control::sinks::{dated_directory, remove_traces};
-use tracepoint_control::{SinkSpec, StreamSpec};
+use tracepoint_session_spec::{SinkSpec, StreamSpec};
+use tracepoint_sinks::{dated_directory, remove_traces};
 
 /// The events to drop when too many wait for a client.
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::json;
 use std::io::Write;
 use std::path::PathBuf;
-use tracepoint_control::Rotation;
+use tracepoint_session_io::store::Rotation;
 
 /// Closes the current chunk of each CTF trace
 ///

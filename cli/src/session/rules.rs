@@ -4,8 +4,10 @@ use super::controller;
 use crate::failure::Failure;
 use crate::message;
 use clap::Args;
-use tracepoint_control::filter::{Expression, FilterError};
-use tracepoint_control::{ControlError, Controller, Limit, Rule, RuleStatistic, SessionSpec};
+use tracepoint_controller::Controller;
+use tracepoint_session_io::ControlError;
+use tracepoint_session_spec::filter::{Expression, FilterError};
+use tracepoint_session_spec::{Limit, Rule, RuleStatistic, SessionSpec};
 
 /// The events to select, and the processes.
 #[derive(Debug, Args)]

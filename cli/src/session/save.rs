@@ -5,7 +5,7 @@ use crate::failure::{EXIT_CODES, Outcome, VerbResult};
 use crate::{output, output_file};
 use clap::Args;
 use std::path::{Path, PathBuf};
-use tracepoint_control::ControlError;
+use tracepoint_session_io::ControlError;
 
 /// Writes the description of a session to a file
 ///

@@ -5,8 +5,9 @@ use crate::failure::{EXIT_CODES, Failure, VerbResult};
 use crate::recover::Recover;
 use clap::Args;
 use std::path::PathBuf;
-use tracepoint_control::{ControlError, RuleStatistic, SessionSpec};
 use tracepoint_reader::RecoverError;
+use tracepoint_session_io::ControlError;
+use tracepoint_session_spec::{RuleStatistic, SessionSpec};
 
 /// Writes the current contents of a session's rings
 ///

@@ -3,7 +3,7 @@
 use super::{ChangeArguments, SessionArguments, acks};
 use crate::failure::{EXIT_CODES, VerbResult};
 use clap::Args;
-use tracepoint_control::State;
+use tracepoint_session_spec::State;
 
 /// Starts a session: switches its events on
 ///

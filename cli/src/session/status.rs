@@ -12,9 +12,10 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::time::Duration;
-use tracepoint_control::{
-    Ack, AckState, Application, ChannelSpec, ControlError, Controller, Counters, NamedSession, RuleAck, StreamStatus,
-};
+use tracepoint_controller::{Application, Controller, NamedSession};
+use tracepoint_run_dir::{Ack, AckState, Counters, RuleAck, StreamStatus};
+use tracepoint_session_io::ControlError;
+use tracepoint_session_spec::ChannelSpec;
 
 /// Shows sessions, and what each process recorded and lost
 #[derive(Debug, Args)]

@@ -5,10 +5,10 @@ use super::number;
 use crate::output::has_color;
 use anstyle::{Ansi256Color, Style};
 use serde::Serialize;
-use tracepoint_control::TraceStatistic;
 use tracepoint_probes::Snapshot;
 use tracepoint_probes::snapshot::{Bucket, Distribution, Results};
 use tracepoint_reader::{EventView, Visitor};
+use tracepoint_session_spec::TraceStatistic;
 
 /// The rows of a heat map in a terminal.
 const ROWS: usize = 20;

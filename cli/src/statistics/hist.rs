@@ -19,8 +19,8 @@ use clap::Args;
 use serde::Serialize;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use tracepoint_control::SessionStatistics;
 use tracepoint_probes::{Measure, Snapshot, StatisticSpec};
+use tracepoint_session_io::statistics::SessionStatistics;
 
 /// Shows the distribution of a field or of a latency
 ///

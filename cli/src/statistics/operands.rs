@@ -4,10 +4,10 @@ use super::pass::Input;
 use super::summary::statistic;
 use crate::failure::Failure;
 use std::path::{Path, PathBuf};
-use tracepoint_control::TraceStatistic;
 use tracepoint_probes::{Measure, StatisticError, StatisticSpec};
 use tracepoint_reader::Trace;
 use tracepoint_reader::metadata::types::Type;
+use tracepoint_session_spec::TraceStatistic;
 
 /// Fields whose distribution is meaningless.
 pub(crate) const IDS: [&str; 2] = ["span_id", "parent_id"];

@@ -7,8 +7,8 @@ use crate::progress::Bar;
 use crate::selection::{EventSelection, TimeRange, TimeSelection};
 use crate::time_point::Context;
 use std::path::PathBuf;
-use tracepoint_control::TraceFilter;
 use tracepoint_reader::{Damage, EventView, Item, Loss, LossKind, Parallelism, Trace, Visitor};
+use tracepoint_session_spec::TraceFilter;
 
 /// The traces to read, and the selection of their events.
 #[derive(Clone, Copy, Debug)]

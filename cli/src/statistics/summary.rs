@@ -2,10 +2,10 @@
 
 use super::pass::{Input, Order, Seen};
 use crate::failure::Failure;
-use tracepoint_control::TraceStatistic;
 use tracepoint_probes::snapshot::{Results, Rows};
 use tracepoint_probes::{Snapshot, StatisticSpec};
 use tracepoint_reader::{EventView, Trace, Visitor};
+use tracepoint_session_spec::TraceStatistic;
 
 struct Observer(Vec<TraceStatistic>);
 

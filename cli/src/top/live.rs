@@ -17,12 +17,14 @@ use counts::Counts;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
-use tracepoint_control::{
-    Ack, ChannelSpec, ControlError, Controller, NamedSession, Rule, SessionSpec, StatisticResult,
-};
+use tracepoint_controller::{Controller, NamedSession};
 use tracepoint_probes::snapshot::Results;
 use tracepoint_probes::{Measure, StatisticSpec};
 use tracepoint_reader::{Event, Item, Trace};
+use tracepoint_run_dir::Ack;
+use tracepoint_session_io::ControlError;
+use tracepoint_session_io::statistics::StatisticResult;
+use tracepoint_session_spec::{ChannelSpec, Rule, SessionSpec};
 
 /// Rate limit for recording inspected events in each process; followed by the size of its rings.
 const RECORDED: &str = "20/s burst 20";
@@ -286,7 +288,7 @@ fn is_unsupported(spec: &SessionSpec, acks: &[Ack], rule: &Rule) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{declared, exact, selection};
-    use tracepoint_control::Rule;
+    use tracepoint_session_spec::Rule;
 
     #[test]
     fn names_are_no_patterns() {

@@ -11,10 +11,10 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tracepoint_control::TraceStatistic;
 use tracepoint_probes::{Measure, StatisticSpec};
 use tracepoint_reader::metadata::{EnvValue, EventClass};
 use tracepoint_reader::{Event, Item, Trace};
+use tracepoint_session_spec::TraceStatistic;
 
 pub(super) struct Recorded {
     paths: Vec<PathBuf>,

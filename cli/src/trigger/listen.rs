@@ -10,8 +10,9 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
-use tracepoint_control::trigger::{CoreDump, Listener, Received, Report};
-use tracepoint_control::{Recorder, RunDir};
+use tracepoint_controller::Recorder;
+use tracepoint_controller::trigger::{CoreDump, Listener, Received, Report};
+use tracepoint_run_dir::RunDir;
 
 /// Watches sessions from outside and fires their triggers
 ///
@@ -42,7 +43,7 @@ impl Listen {
         // The listener holds a descriptor for each traced process.
         Recorder::raise_file_limit();
         let run_dir = controller(self.pid)?.path().to_owned();
-        let mut listener = Listener::bind(RunDir::at(&run_dir).map_err(tracepoint_control::ControlError::from)?)?;
+        let mut listener = Listener::bind(RunDir::at(&run_dir).map_err(tracepoint_session_io::ControlError::from)?)?;
         let path = listener.path();
         if self.json {
             output::json(&json!({ "type": "listening", "path": path.to_string_lossy() }))?;

@@ -7,7 +7,7 @@ use crate::{message, output};
 use clap::Args;
 use serde_json::json;
 use std::io::Write;
-use tracepoint_control::trigger::{Notification, Subscription};
+use tracepoint_controller::trigger::{Notification, Subscription};
 
 /// Shows what triggers send by the action `notify`
 ///

@@ -12,8 +12,10 @@ use serde_json::json;
 use std::env;
 use std::path::PathBuf;
 use std::time::Duration;
-use tracepoint_control::trigger::{TriggerOptions, Watchers, trigger_remove, trigger_set};
-use tracepoint_control::{Ack, Controller, Do, Limit, NamedSession, Rule, SessionSpec, TriggerAck, When};
+use tracepoint_controller::trigger::{TriggerOptions, Watchers, trigger_remove, trigger_set};
+use tracepoint_controller::{Controller, NamedSession};
+use tracepoint_run_dir::{Ack, TriggerAck};
+use tracepoint_session_spec::{Do, Limit, Rule, SessionSpec, When};
 
 /// A kind of condition on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

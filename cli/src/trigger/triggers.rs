@@ -10,8 +10,11 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::time::{Duration, UNIX_EPOCH};
-use tracepoint_control::trigger::{TriggerStatus, Watchers};
-use tracepoint_control::{Ack, NamedSession, ProcessKey, SpecError, TriggerAck, TriggerSpec};
+use tracepoint_controller::NamedSession;
+use tracepoint_controller::trigger::{TriggerStatus, Watchers};
+use tracepoint_reader::process::ProcessKey;
+use tracepoint_run_dir::{Ack, TriggerAck};
+use tracepoint_session_spec::{SpecError, TriggerSpec};
 
 /// Shows triggers, how often they fired and the results
 ///

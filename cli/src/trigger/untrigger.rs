@@ -5,7 +5,7 @@ use crate::failure::{EXIT_CODES, Outcome, VerbResult};
 use crate::output;
 use clap::Args;
 use serde_json::json;
-use tracepoint_control::trigger::trigger_remove;
+use tracepoint_controller::trigger::trigger_remove;
 
 /// Removes triggers of a session
 ///

@@ -6,10 +6,10 @@ use crate::output;
 use crate::selection::TimeRange;
 use serde_json::json;
 use std::io::Write;
-use tracepoint_control::TraceFilter;
 use tracepoint_reader::Item;
 use tracepoint_reader::json::write_item;
 use tracepoint_reader::text::{TextOptions, TextWriter};
+use tracepoint_session_spec::TraceFilter;
 
 /// The selection of events to print. Losses and damage between them are printed as well.
 #[derive(Debug, Default)]

@@ -12,8 +12,9 @@ use std::collections::{HashSet, VecDeque};
 use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
-use tracepoint_control::{RunDir, check_fields};
 use tracepoint_reader::{DtSummary, DtTrace, Follow, Item, Polled};
+use tracepoint_run_dir::RunDir;
+use tracepoint_session_spec::check_fields;
 
 /// Pause before files are polled again.
 const PAUSE: Duration = Duration::from_millis(50);

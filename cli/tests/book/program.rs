@@ -47,7 +47,7 @@ pub(crate) fn script(exe: &str) -> String {
 #[test]
 fn run() {
     let Ok(arguments) = std::env::var(ARGUMENTS) else { return };
-    let _agent = tracepoint_control::Agent::start().unwrap();
+    let _agent = tracepoint_session::Agent::start().unwrap();
     let numbers: Vec<u32> = arguments.split(' ').map_while(|number| number.parse().ok()).collect();
     if let [requests, rest @ ..] = &numbers[..] {
         (0..*requests).for_each(answer);

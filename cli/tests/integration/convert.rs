@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 use tempfile::TempDir;
-use tracepoint_control::sinks::DtSink;
-use tracepoint_control::{Channel, Session};
+use tracepoint_session::sinks::DtSink;
+use tracepoint_session::{Channel, Session};
 
 tracepoint::define_trace! {
     provider = "mart";

@@ -7,7 +7,8 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
 use tempfile::TempDir;
-use tracepoint_control::{Channel, Session, SessionBuilder, sinks::CtfSink};
+use tracepoint_session::sinks::CtfSink;
+use tracepoint_session::{Channel, Session, SessionBuilder};
 
 tracepoint::define_trace! {
     provider = "till";

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::{Barrier, Mutex};
 use tempfile::TempDir;
 use tracepoint::span;
-use tracepoint_control::{Channel, Session};
+use tracepoint_session::{Channel, Session};
 
 tracepoint::define_trace! {
     provider = "page";

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
-use tracepoint_control::{Channel, Session, sinks::CtfSink};
+use tracepoint_session::sinks::CtfSink;
+use tracepoint_session::{Channel, Session};
 use tracepoint_wire::udp::{Accept, Ack, FromServer, MarkKind, ToClient, ToServer};
 
 tracepoint::define_trace! {

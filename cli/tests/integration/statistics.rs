@@ -11,8 +11,9 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
 use tempfile::TempDir;
-use tracepoint_control::{Channel, Session, sinks::CtfSink};
 use tracepoint_reader::text::is_control;
+use tracepoint_session::sinks::CtfSink;
+use tracepoint_session::{Channel, Session};
 
 tracepoint::define_trace! {
     provider = "web";

@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tracepoint_control::{Channel, Session, sinks::CtfSink};
+use tracepoint_session::sinks::CtfSink;
+use tracepoint_session::{Channel, Session};
 
 tracepoint::define_trace! {
     provider = "top";

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 use tempfile::TempDir;
-use tracepoint_control::{Channel, Session, sinks::CtfSink};
+use tracepoint_session::sinks::CtfSink;
+use tracepoint_session::{Channel, Session};
 
 tracepoint::define_trace! {
     provider = "shop";

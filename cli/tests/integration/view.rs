@@ -7,7 +7,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 use tempfile::NamedTempFile;
-use tracepoint_control::{Channel, Session, sinks::CtfSink};
+use tracepoint_session::sinks::CtfSink;
+use tracepoint_session::{Channel, Session};
 
 tracepoint::define_trace! {
     provider = "viewed";

@@ -1,7 +1,8 @@
 //! Sessions with several channels.
 
 use super::{Outcome, Place, counters, is_traced, viewed};
-use tracepoint_control::{Controller, RunDir};
+use tracepoint_controller::Controller;
+use tracepoint_run_dir::RunDir;
 
 #[test]
 fn rules_use_the_channels_that_they_name() -> Outcome {

@@ -3,8 +3,8 @@
 use super::in_code::{NAME, start};
 use super::{Outcome, Place, paid};
 use std::env;
-use tracepoint_control::sinks::CtfSink;
-use tracepoint_control::{Channel, Session};
+use tracepoint_session::sinks::CtfSink;
+use tracepoint_session::{Channel, Session};
 
 /// Set to the directory of the trace of a process that dies.
 const TRACE: &str = "TEST_TRACE";

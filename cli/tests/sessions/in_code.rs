@@ -3,8 +3,8 @@
 use super::{Outcome, Place, Traced, paid, program};
 use std::env;
 use std::path::PathBuf;
-use tracepoint_control::sinks::TextSink;
-use tracepoint_control::{Channel, Session};
+use tracepoint_session::sinks::TextSink;
+use tracepoint_session::{Channel, Session};
 
 /// Set to the name of the session in the code of a process.
 pub(super) const NAME: &str = "TEST_IN_CODE";

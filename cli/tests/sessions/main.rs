@@ -40,7 +40,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
-use tracepoint_control::Agent;
+use tracepoint_session::Agent;
 
 tracepoint::define_trace! {
     provider = "shop";

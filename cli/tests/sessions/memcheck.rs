@@ -4,8 +4,8 @@ use super::{Outcome, Place, TRACED, is_traced, paid, program, viewed};
 use std::env;
 use std::fs;
 use std::process::Command;
-use tracepoint_control::Session;
-use tracepoint_control::sinks::TextSink;
+use tracepoint_session::Session;
+use tracepoint_session::sinks::TextSink;
 
 #[test]
 fn sessions_work_under_memcheck_without_an_error() -> Outcome {

@@ -7,7 +7,7 @@ use std::fs;
 use std::process::{Child, Command, Stdio, exit};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use tracepoint_control::Agent;
+use tracepoint_session::Agent;
 
 /// Set in a process that a test starts: events per burst, milliseconds of pause after each burst, and the number of bursts.
 const BURSTS: &str = "TEST_BURSTS";

@@ -15,7 +15,7 @@ use std::hint::black_box;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use tracepoint_control::{Channel, Session};
+use tracepoint_session::{Channel, Session};
 use tracepoint_peers::cpu;
 use tracepoint_peers::interval::Interval;
 use tracepoint_peers::lines::{self, CountLines};

@@ -6,7 +6,7 @@ use crate::peer::{babeltrace, memory_directory};
 use crate::variant::{AS_IT_IS, Armed, Hold, Mode, Proof, Recording, Unusable, Variant};
 use crate::{cpu, tally};
 use std::fs;
-use tracepoint_control::Session;
+use tracepoint_session::Session;
 use tracepoint_ring::channel::Channel;
 use tracepoint_sinks::CtfSink;
 

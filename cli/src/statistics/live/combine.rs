@@ -1,7 +1,7 @@
 //! Combines results over processes, rules and events.
 
-use tracepoint_control::{SessionStatistics, StatisticResult};
 use tracepoint_probes::snapshot::Results;
+use tracepoint_session_io::statistics::{SessionStatistics, StatisticResult};
 
 /// The combined results of all processes, with each event counted once. If several rules of one process compute the same statistic, one of them
 /// counts.

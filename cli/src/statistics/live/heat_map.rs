@@ -12,9 +12,9 @@ use crate::statistics::text::write;
 use serde::Serialize;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tracepoint_control::{SessionStatistics, StatisticResult};
 use tracepoint_probes::snapshot::{Distribution, Results};
 use tracepoint_probes::{Measure, Snapshot};
+use tracepoint_session_io::statistics::{SessionStatistics, StatisticResult};
 
 /// The output of the map.
 pub(crate) enum MapOutput<'a> {

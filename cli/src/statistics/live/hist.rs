@@ -8,9 +8,9 @@ use crate::output;
 use crate::statistics::text::write;
 use serde::Serialize;
 use std::io::Write;
-use tracepoint_control::{SessionStatistics, StatisticResult};
 use tracepoint_probes::snapshot::Results;
 use tracepoint_probes::{Measure, Snapshot, StatisticSpec};
+use tracepoint_session_io::statistics::{SessionStatistics, StatisticResult};
 
 const NONE: &str =
     "the session computes no such distribution; add it with `tracectl enable NAME -e RULE --statistic 'hist(FIELD)'`";

@@ -8,8 +8,8 @@ use crate::output;
 use crate::statistics::prometheus::{self, Source};
 use std::io::Write;
 use tracepoint_collector::prometheus::Metrics;
-use tracepoint_control::{SessionStatistics, StatisticResult};
 use tracepoint_probes::Measure;
+use tracepoint_session_io::statistics::{SessionStatistics, StatisticResult};
 
 /// The part of a session's statistics that is exported.
 #[derive(Clone, Debug)]

@@ -6,7 +6,10 @@ use crate::session::acks::{of_process, report_notices, report_silent, unsupporte
 use crate::session::rules::{Waiting, add, require_matches};
 use std::path::Path;
 use std::time::Duration;
-use tracepoint_control::{Ack, Acknowledged, ControlError, Controller, NamedSession, Rule, SessionSpec, State};
+use tracepoint_controller::{Acknowledged, Controller, NamedSession};
+use tracepoint_run_dir::Ack;
+use tracepoint_session_io::ControlError;
+use tracepoint_session_spec::{Rule, SessionSpec, State};
 
 /// The session. Dropping it removes it. If this program is killed, the processes end the session themselves, and the next command removes its files.
 pub(crate) struct OwnSession<'a> {

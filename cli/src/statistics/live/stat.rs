@@ -13,9 +13,9 @@ use anstyle::Style;
 use serde_json::json;
 use std::collections::HashMap;
 use std::io::Write;
-use tracepoint_control::{SessionStatistics, StatisticResult};
 use tracepoint_probes::snapshot::{Distribution, Results, Rows};
 use tracepoint_probes::{GroupKey, StatisticSpec};
+use tracepoint_session_io::statistics::{SessionStatistics, StatisticResult};
 
 /// The statistics of a session.
 pub(crate) struct StatView {

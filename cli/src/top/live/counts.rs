@@ -2,8 +2,10 @@
 
 use crate::top::source::{EventRow, HISTORY, ProcessRow, per_second};
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use tracepoint_control::{ProcessKey, ProcessStatistics, Rule, SessionStatistics};
 use tracepoint_probes::snapshot::Results;
+use tracepoint_reader::process::ProcessKey;
+use tracepoint_session_io::statistics::{ProcessStatistics, SessionStatistics};
+use tracepoint_session_spec::Rule;
 
 /// Counts so far.
 #[derive(Default)]

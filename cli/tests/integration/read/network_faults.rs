@@ -14,8 +14,8 @@ use std::path::Path;
 use std::process::Child;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use tracepoint_control::sinks::CtfSink;
-use tracepoint_control::{Channel, Session};
+use tracepoint_session::sinks::CtfSink;
+use tracepoint_session::{Channel, Session};
 
 tracepoint::define_trace! {
     provider = "gauge";

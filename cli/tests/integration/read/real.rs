@@ -9,8 +9,8 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
-use tracepoint_control::sinks::udp::{UdpOptions, UdpSink};
-use tracepoint_control::{Channel, Session};
+use tracepoint_session::sinks::udp::{UdpOptions, UdpSink};
+use tracepoint_session::{Channel, Session};
 
 tracepoint::define_trace! {
     provider = "till";

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::thread;
-use tracepoint_control::sinks::{CtfSink, DtSink, Sink};
-use tracepoint_control::{Channel, Session};
+use tracepoint_session::sinks::{CtfSink, DtSink, Sink};
+use tracepoint_session::{Channel, Session};
 
 tracepoint::define_trace! {
     provider = "ledger";

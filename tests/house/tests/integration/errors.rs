@@ -1,13 +1,24 @@
-//! Every error type of the crates is in `control/tests/integration/errors.rs`, which requires that it is `Error + Send + Sync`.
+//! Every error type of the crates is in `controller/tests/integration/errors.rs`, which requires that it is `Error + Send + Sync`.
 
 use tracepoint_house::{root, rust_files};
 
-const CRATES: [&str; 10] =
-    ["core", "ring", "wire", "reader", "run-dir", "session-io", "session-spec", "sinks", "probes", "control"];
+const CRATES: [&str; 11] = [
+    "core",
+    "ring",
+    "wire",
+    "reader",
+    "run-dir",
+    "session-io",
+    "session-spec",
+    "sinks",
+    "probes",
+    "session",
+    "controller",
+];
 
 #[test]
 fn every_error_type_is_checked() {
-    let checked = std::fs::read_to_string(root().join("control/tests/integration/errors.rs")).expect("the test");
+    let checked = std::fs::read_to_string(root().join("controller/tests/integration/errors.rs")).expect("the test");
     let is_checked = |name: &str| checked.split(|c: char| !c.is_alphanumeric()).any(|word| word == name);
     for file in CRATES.iter().flat_map(|name| rust_files(&root().join(name).join("src"))) {
         let text = std::fs::read_to_string(&file).expect("a file");

@@ -1,0 +1,172 @@
+//! The recorder drains the rings of a session's processes from another process, and writes the packets with its own rights.
+//!
+//! ```text
+//!   sessions/NAME/rings/PID-START/  ─▶ lease ─▶ packets, round by round ─▶ the recorder's sinks
+//!                                                      │
+//!                     lock released: the process or its recording has ended ─▶ remaining packets, account; directory removed
+//! ```
+//!
+//! A recorded process does not cooperate and need not run: one that was killed, one that is stopped and one whose recording ended are
+//! handled alike. One thread serves all processes; a sink that blocks delays the packets of all of them.
+
+mod files;
+mod process;
+mod recorded;
+mod state;
+
+use crate::controller::NamedSession;
+use crate::trigger::RecorderWatch;
+pub use recorded::Recorded;
+use state::State;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+use tracepoint_core::channel::WakeWord;
+use tracepoint_reader::process::ProcessKey;
+use tracepoint_run_dir::private_dir::PrivateDir;
+use tracepoint_run_dir::rights::Rights;
+use tracepoint_run_dir::ring_files::map_wake_file;
+use tracepoint_run_dir::session_dir::open_wake_file;
+use tracepoint_session_io::ControlError;
+use tracepoint_session_io::outputs::Allowance;
+use tracepoint_session_spec::SinkSpec;
+use tracepoint_sinks::YieldingLock;
+use tracepoint_sinks::consumer_loop::{ConsumerLoop, DrainCounters, PollInterval};
+use tracepoint_sinks::own_thread::leave_signals_to_the_program;
+
+/// The longest interval between two rounds, and the same if processes cannot wake the recorder.
+const LONGEST: Duration = Duration::from_millis(500);
+const LONGEST_WITHOUT_WORD: Duration = Duration::from_millis(20);
+/// The thread's name, as `top -H` shows it.
+const NAME: &str = "tracepoint-record";
+
+/// Records a session whose rings another process drains ([`DrainedBy::Recorder`](tracepoint_session_spec::DrainedBy::Recorder)).
+///
+/// End it with [`Recorder::finish`]. If it is dropped instead, it leaves everything in the rings for `tracectl recover`, as if this process
+/// had been killed.
+#[derive(Debug)]
+pub struct Recorder {
+    state: Arc<YieldingLock<State>>,
+    rounds: Arc<ConsumerLoop>,
+    thread: Option<JoinHandle<()>>,
+    allowance: Arc<Allowance>,
+    /// For the triggers of the session; `None` if there is no descriptor or thread for it.
+    watch: Option<RecorderWatch>,
+}
+
+impl Recorder {
+    /// Records all processes of `session`, running and future, each into `sinks` of its own. CTF and text output is limited to `max_size`
+    /// bytes in total; the limits of the individual sinks are ignored.
+    ///
+    /// Existing processes are attached when this function returns. Their directories are read with the rights of the calling thread; sinks
+    /// write with the rights of this process, as `rights` holds them.
+    ///
+    /// # Errors
+    ///
+    /// If the session was removed, or the thread cannot be created.
+    pub fn start(
+        session: &NamedSession<'_>,
+        sinks: Vec<SinkSpec>,
+        max_size: u64,
+        rights: Rights,
+    ) -> Result<Self, ControlError> {
+        let allowance = Allowance::of(max_size);
+        // A program that root starts as another user could become root again.
+        let may_run = !rights.are_of_another_user();
+        let watch = RecorderWatch::start(session.run_dir(), session.name(), may_run).ok();
+        let dir = session.dir()?;
+        let word = wake_word(&dir);
+        // Two rounds within the age at which the processes close packets.
+        let ages = sinks.iter().filter_map(|sink| Some(sink.stream.as_ref()?.flush_age() / 2));
+        let longest = if word.is_some() { LONGEST } else { LONGEST_WITHOUT_WORD };
+        let longest = ages.chain([longest]).min().unwrap_or(longest);
+        let interval = PollInterval::new(longest);
+        let streams = sinks.iter().find_map(|sink| sink.stream.as_ref());
+        let buckets = streams.map(|stream| session.buckets(stream.max_bandwidth.is_some())).transpose()?;
+        let mut state = State::new(dir, (sinks, buckets), Arc::clone(&allowance), rights);
+        state.round();
+        let failed = |source| thread_error(&session.path(), source);
+        let state = Arc::new(YieldingLock::new(state));
+        let rounds = Arc::new(ConsumerLoop::new(Arc::new(word.unwrap_or_default())));
+        let (own, own_rounds) = (Arc::clone(&state), Arc::clone(&rounds));
+        let body = move || {
+            leave_signals_to_the_program();
+            // What a panic interrupted stays in the rings and is reported at the end.
+            own_rounds.run(interval, || catch_unwind(AssertUnwindSafe(|| own.lock_for_round().round())).ok());
+        };
+        let thread = Builder::new().name(NAME.to_owned()).spawn(body).map_err(failed)?;
+        Ok(Self { state, rounds, thread: Some(thread), allowance, watch })
+    }
+
+    fn stop(&mut self) {
+        drop(self.watch.take());
+        self.rounds.stop();
+        if let Some(thread) = self.thread.take() {
+            // The thread catches panics itself.
+            let _ = thread.join();
+        }
+    }
+
+    /// Attaches the processes that have begun to record since, without waiting for the next round of its thread.
+    pub fn attach(&self) {
+        self.state.lock().round();
+    }
+
+    /// Raises this process's limit on open files to the most that it may have: a recorder needs some for each process. For programs that do
+    /// nothing else, since the limit is the process's and is inherited by those that it starts.
+    pub fn raise_file_limit() {
+        files::raise_limit();
+    }
+
+    /// Has `call` called on the recorder's thread, whenever a process was found, has ended or was [refused](Self::refused), and when the output
+    /// is [full](Self::is_full). It must not block, nor call the recorder.
+    pub fn on_change(&self, call: impl Fn() + Send + 'static) {
+        self.state.lock().on_change(Box::new(call));
+    }
+
+    /// The results of the processes that have ended, and the progress of those that are still recorded.
+    pub fn recorded(&self) -> Vec<Recorded> {
+        self.state.lock().recorded()
+    }
+
+    /// How often its thread has drained the rings, and how often a process has woken it.
+    pub fn counters(&self) -> DrainCounters {
+        self.rounds.counters()
+    }
+
+    /// The processes whose sinks could not be created, with the error.
+    pub fn refused(&self) -> Vec<(ProcessKey, String)> {
+        self.state.lock().refused()
+    }
+
+    /// Returns whether output was refused because `max_size` is used up.
+    pub fn is_full(&self) -> bool {
+        self.allowance.is_used_up()
+    }
+
+    /// Ends the recording, after the session was stopped: drains all remaining packets of its processes. From processes that did not
+    /// acknowledge (`silent`) it takes what they have committed by now; their accounts are incomplete.
+    pub fn finish(mut self, silent: &[ProcessKey]) -> Vec<Recorded> {
+        self.stop();
+        self.state.lock().finish(silent)
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// The word on which the recorder sleeps, in a file that the processes map, too; `None` if it cannot be made. A process that cuts the file
+/// off does not end the recorder: it just wakes it no more.
+fn wake_word(session: &PrivateDir) -> Option<WakeWord> {
+    let file = open_wake_file(session).ok()?;
+    WakeWord::shared(map_wake_file(&file, Some(&Arc::default())).ok()?)
+}
+
+fn thread_error(path: &std::path::Path, source: std::io::Error) -> ControlError {
+    tracepoint_run_dir::private_dir::DirError::Io { action: "start a thread to record", path: path.to_owned(), source }
+        .into()
+}

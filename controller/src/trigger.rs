@@ -1,0 +1,24 @@
+//! Triggers, seen from outside: setting and firing them, the listener, and what only others can notice of a process.
+//!
+//! What a trigger does is [`tracepoint_session_io::trigger`].
+
+mod client;
+mod core_handler;
+mod fire;
+mod listener;
+mod peer;
+mod recorder_watch;
+mod socket;
+mod watch;
+mod watchers;
+
+pub use client::Subscription;
+pub use fire::{TriggerOptions, TriggerStatus, trigger_fire, trigger_remove, trigger_set};
+pub use listener::{Listener, Received, Report};
+pub(crate) use recorder_watch::RecorderWatch;
+pub use tracepoint_session_io::trigger::{
+    ActionResult, CORE_DUMP, CORE_DUMP_WITH_SIGNAL, CoreDump, Decoder, Detail, FIRE, FireRequest, Fired, FiredTrigger,
+    KeptSnapshot, MAX_PAYLOAD, Message, NOTIFICATION, Notification, Occurrence, PayloadTooLong, SUBSCRIBE,
+    TriggerError, TriggerRunner, TriggerState, trigger_report,
+};
+pub use watchers::Watchers;

@@ -1,0 +1,165 @@
+//! What the processes of these tests do: the target of control, and who tries to control it.
+
+use super::{SHADOW, USER, members};
+use crate::common::part;
+use crate::traced::{PATIENCE, spec};
+use nix::sys::prctl::set_dumpable;
+use nix::unistd::{Gid, Uid, setresgid, setresuid};
+use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_thread_res_uid};
+use std::env;
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+use tracepoint_controller::{Controller, NamedSession};
+use tracepoint_run_dir::RunDir;
+use tracepoint_session::sinks::udp::port_from_environment;
+use tracepoint_session::{Agent, Channel, Session};
+use tracepoint_session_io::ControlError;
+use tracepoint_session_spec::{ChannelSpec, Rule, SinkSpec, State};
+
+pub(super) type Said = Result<String, Box<dyn Error>>;
+
+fn answer(text: &str) {
+    println!("answer: {}", text.replace('\n', " "));
+}
+
+/// In a process that a test starts.
+pub(super) fn is_told() -> Result<bool, Box<dyn Error>> {
+    let act: fn(&mut Option<Agent>, &str) -> Said = match part().as_str() {
+        "target" => change,
+        "controller" => |_, line| Ok(control(line).unwrap_or_else(|error| error.to_string())),
+        _ => return Ok(false),
+    };
+    let mut agent = None;
+    answer("there");
+    std::thread::spawn(|| {
+        for n in 0.. {
+            crate::traced::fire_once(n);
+            sleep(Duration::from_millis(1));
+        }
+    });
+    for line in std::io::stdin().lines() {
+        answer(&act(&mut agent, &line?)?);
+    }
+    Ok(true)
+}
+
+/// The target: changes its rights, and starts its agent.
+fn change(agent: &mut Option<Agent>, line: &str) -> Said {
+    let (user, group) = (Uid::from_raw(USER), Gid::from_raw(SHADOW));
+    match line {
+        "start" => match Agent::start() {
+            Ok(started) => *agent = Some(started),
+            Err(error) => return Ok(error.to_string()),
+        },
+        "not dumpable" => set_dumpable(false)?,
+        "dumpable" => set_dumpable(true)?,
+        "become the user" => setresuid(user, user, user)?,
+        // Of this thread alone, as file servers have it.
+        "become the user here" => {
+            let user = rustix::process::Uid::from_raw(USER);
+            set_thread_res_uid(user, user, user)?;
+        }
+        "port" => return Ok(port_from_environment()?.to_string()),
+        "record" => {
+            let channel = Channel::overwrite(64 << 10);
+            let session = Session::builder("own").events("traced:tick").channel(channel).start()?;
+            let notices: Vec<_> = session.notices().iter().map(ToString::to_string).collect();
+            session.stop()?;
+            return Ok(format!("notices: {}", notices.join("; ")));
+        }
+        "become the group" => setresgid(group, group, group)?,
+        "drop capabilities" => {
+            let none = CapabilitySet::empty();
+            set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+        }
+        _ => return Err(format!("unknown: {line}").into()),
+    }
+    Ok("done".to_owned())
+}
+
+/// A controller: tries to have the process with this id record into files in this directory, and to read its rings: `PID DIRECTORY`. Or begins such
+/// a session, and leaves it: `begin DIRECTORY`; and removes it: `end`. Or [what members do](members::act).
+fn control(line: &str) -> Said {
+    if let Some(said) = members::act(line) {
+        return said;
+    }
+    let found = || Controller::at(RunDir::at(&own_run_dir())?);
+    let mut wanted = spec(&[], &[]);
+    wanted.add_rule(&Rule::new("traced:tick").exe("program"))?;
+    let (pid, directory) = match line.split_once(' ') {
+        None if line == "again" => {
+            let controller = found()?;
+            let session = controller.session("kept")?;
+            for state in [State::Stopped, State::Active] {
+                session.change("again", |spec| {
+                    spec.state = state;
+                    Ok(())
+                })?;
+            }
+            return recording(&session);
+        }
+        None => {
+            found()?.session("kept")?.destroy(PATIENCE, false)?;
+            return Ok("done".to_owned());
+        }
+        Some(("begin", directory)) => {
+            wanted.sinks.push(SinkSpec::text(Path::new(directory).join("kept.txt")));
+            let controller = found()?;
+            return recording(&controller.create("kept", &wanted)?);
+        }
+        Some(attacked) => attacked,
+    };
+    let found = Controller::of_process(pid.parse()?);
+    let mut outcomes = vec![match found.and_then(|found| found.process(pid.parse().unwrap_or(0)).map(|_| found)) {
+        Ok(controller) => attack(&controller, pid, Path::new(directory))?,
+        Err(error) => error.to_string(),
+    }];
+    // Without asking `/proc`: where this user can write.
+    let own = own_run_dir();
+    if !rustix::process::geteuid().is_root() && own.exists() {
+        let controller = RunDir::at(&own).map_err(ControlError::from).and_then(Controller::at)?;
+        outcomes.push(attack(&controller, pid, Path::new(directory))?);
+    }
+    Ok(if outcomes.iter().any(|outcome| outcome == "controlled") {
+        "controlled".to_owned()
+    } else {
+        outcomes.remove(0)
+    })
+}
+
+/// How many processes record for the session, and why others do not.
+pub(super) fn recording(session: &NamedSession<'_>) -> Said {
+    let generation = session.spec()?.generation;
+    let acks = session.wait(generation, PATIENCE)?.acks;
+    let (failed, recording): (Vec<_>, Vec<_>) = acks.into_iter().map(|ack| ack.error).partition(Option::is_some);
+    Ok(format!("{} recording: {}", recording.len(), failed.into_iter().flatten().collect::<Vec<_>>().join("; ")))
+}
+
+pub(super) fn own_run_dir() -> PathBuf {
+    let default = || format!("/dev/shm/tracepoint-{}", rustix::process::geteuid().as_raw()).into();
+    env::var_os("TRACEPOINT_RUN_DIR").map_or_else(default, PathBuf::from)
+}
+
+fn attack(controller: &Controller, pid: &str, directory: &Path) -> Said {
+    let pid: u32 = pid.parse()?;
+    let mut wanted = spec(&[], &[SinkSpec::text(directory.join("events.txt")), SinkSpec::ctf(directory.join("trace"))]);
+    wanted.add_rule(&Rule::new("traced:tick").exe("program"))?;
+    if env::var_os("TRACEPOINT_GROUP").is_some() {
+        // What a member may have: the rings.
+        wanted.sinks.clear();
+        wanted.channel = ChannelSpec::overwrite(64 << 10);
+    }
+    let session = controller.create(&format!("attack-{pid}"), &wanted)?;
+    let generation = session.spec()?.generation;
+    let answered = session.wait(generation, PATIENCE)?;
+    let acks = answered.acks.iter().filter(|ack| ack.process.pid == pid);
+    let outcome = match acks.map(|ack| ack.error.clone()).next() {
+        Some(None) => "controlled".to_owned(),
+        Some(Some(error)) => format!("refused: {error}"),
+        None => "no answer".to_owned(),
+    };
+    session.destroy(PATIENCE, false)?;
+    Ok(outcome)
+}

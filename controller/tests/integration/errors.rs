@@ -1,0 +1,53 @@
+//! The error types of all crates can be returned as `Box<dyn Error + Send + Sync>`. `tests/house` checks that none is missing here.
+
+use std::error::Error;
+use std::fmt::{Debug, Display};
+
+fn is_error<E: Error + Debug + Display + Send + Sync + 'static>() {}
+
+#[test]
+fn errors_cross_threads() {
+    is_error::<tracepoint::NotFound>();
+    is_error::<tracepoint::ParseLevelError>();
+    is_error::<tracepoint::RegisterError>();
+    is_error::<tracepoint::SwitchError>();
+    is_error::<tracepoint_ring::channel::ConfigError>();
+    is_error::<tracepoint_ring::channel::FinishError>();
+    is_error::<tracepoint_ring::channel::TooManyEvents>();
+    is_error::<tracepoint_ring::clock::ClockInUse>();
+    is_error::<tracepoint::probes::FormatError>();
+    is_error::<tracepoint::probes::StatisticError>();
+    is_error::<tracepoint_reader::ReadError>();
+    is_error::<tracepoint_reader::RecoverError>();
+    is_error::<tracepoint_reader::convert::ConvertError>();
+    is_error::<tracepoint_reader::kernel::FormatError>();
+    is_error::<tracepoint_reader::live::LiveError>();
+    is_error::<tracepoint_reader::udp::DirectoryError>();
+    is_error::<tracepoint_reader::usdt::NotesError>();
+    is_error::<tracepoint_session::sinks::CtfError>();
+    is_error::<tracepoint_session::sinks::DtError>();
+    is_error::<tracepoint_session::sinks::SinkError>();
+    is_error::<tracepoint_session::AgentError>();
+    is_error::<tracepoint_session_io::ControlError>();
+    is_error::<tracepoint_session_spec::CpuPercentError>();
+    is_error::<tracepoint_run_dir::DirError>();
+    is_error::<tracepoint_controller::KernelError>();
+    is_error::<tracepoint_session_spec::LimitError>();
+    is_error::<tracepoint_session_spec::NameError>();
+    is_error::<tracepoint_reader::process::ProcessKeyError>();
+    is_error::<tracepoint_run_dir::RingDirError>();
+    is_error::<tracepoint_session_spec::RuleError>();
+    is_error::<tracepoint_session_spec::RuleProblem>();
+    is_error::<tracepoint_run_dir::RunDirError>();
+    is_error::<tracepoint_session::SessionError>();
+    is_error::<tracepoint_session::SinkFailure>();
+    is_error::<tracepoint_session_spec::SpecError>();
+    is_error::<tracepoint_session_spec::TraceFilterError>();
+    is_error::<tracepoint_session_spec::filter::FilterError>();
+    is_error::<tracepoint_controller::trigger::PayloadTooLong>();
+    is_error::<tracepoint_controller::core_dump::CoreArgumentsError>();
+    is_error::<tracepoint_controller::core_dump::CoreHandlerError>();
+    is_error::<tracepoint_controller::core_dump::PatternError>();
+    is_error::<tracepoint_controller::trigger::TriggerError>();
+    is_error::<tracepoint_session_spec::syntax::SyntaxError>();
+}

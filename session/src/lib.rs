@@ -1,0 +1,60 @@
+//! What records in a traced process: sessions, the threads that drain them, and the agent that controllers reach. Internal to
+//! [`tracepoint`](https://docs.rs/tracepoint); no stable API.
+//!
+//! The nouns: a [`Session`] has rules, which choose events by name and level; a [`Channel`], whose rings the events go into;
+//! and sinks (see [`tracepoint_sinks`]), which take what the rings hold. While it runs, one background thread,
+//! `tracepoint-drain`, moves packets from the rings to the sinks. What became of every event is in its account.
+//!
+//! The rings are files on a memory file system, in the run directory unless the session names another one, so that a
+//! process that is killed leaves what it recorded; `docs/format-ring.md` describes them.
+//!
+//! ```
+//! use tracepoint::{Rule, Session, sinks::CtfSink};
+//!
+//! tracepoint::define_trace! {
+//!     provider = "shop";
+//!     /// Somebody paid.
+//!     #[level(Info)]
+//!     pub paid(cents: u64) { cents: u64 = cents }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let place = tempfile::tempdir()?;
+//! # let dir = place.path().join("trace");
+//! let session = Session::builder("purchases").events(Rule::new("shop:*").level("<=info")).sink(CtfSink::create(dir)?).start()?;
+//! tracepoint::trace!(paid(1250));
+//! let summary = session.stop()?;
+//! assert_eq!(summary.events()[0].recorded, 1);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A program that starts an [`Agent`] can be recorded from outside while it runs, by `tracectl` or another controller: the agent reads the sessions
+//! that are kept in the run directory, and records for those that concern the process. [`testing`] has sessions for the tests of a program.
+//!
+//! This crate does not know controllers, collectors and viewers, nor how bytes are encoded: that is between the core, which writes packets, and
+//! the sinks.
+
+// Allowed in the modules that follow forks and the end of the process, and that handle the signals of triggers.
+#![deny(unsafe_code)]
+
+mod agent;
+mod budget;
+mod catalog;
+mod channel_room;
+mod drain_thread;
+mod event;
+mod rule_match;
+mod session;
+mod state;
+mod statistics;
+pub mod testing;
+mod trigger;
+
+pub use agent::{Agent, AgentBuilder, AgentError};
+pub use session::{Session, SessionBuilder, SessionError, SinkFailure, Status, Summary};
+pub use state::{Dump, StateDump, state_dump};
+pub use tracepoint_core::channel::Channel;
+pub use tracepoint_core::clock::Clock;
+/// The sinks that a session can be given, and the trait for sinks of one's own.
+pub use tracepoint_sinks as sinks;

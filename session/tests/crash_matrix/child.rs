@@ -1,0 +1,151 @@
+//! The process that is killed at a point. After each event it says in the shared page how far it has come.
+
+use crate::case::{Case, Life, NESTED_PACKETS, PACKET, PACKETS, THREADS};
+use crate::common::oracle::{SharedPage, Words};
+use crate::common::{process_dirs, ring_files};
+use crate::{NESTED, PAGE};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use std::cell::Cell;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+use tracepoint_session::sinks::{CtfSink, TextSink};
+use tracepoint_session::{Session, SessionBuilder};
+
+tracepoint::define_trace! {
+    provider = "crash";
+    tick(thread: u64, n: u64) { thread: u64 = thread, n: u64 = n }
+    nested(thread: u64, n: u64) { thread: u64 = thread, n: u64 = n }
+}
+
+/// Events of a thread that then idles, or ends.
+const FEW: u64 = 60;
+/// How long a child runs that is not killed.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+static WORDS: OnceLock<&'static Words> = OnceLock::new();
+
+thread_local! {
+    static THREAD: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Fires an event in the middle of one of the thread that it runs on.
+extern "C" fn handle(_: i32) {
+    let Some(words) = WORDS.get() else { return };
+    let thread = THREAD.get();
+    let word = &words[NESTED + thread];
+    let n = word.load(Ordering::Relaxed) + 1;
+    trace_nested(thread as u64, n);
+    word.store(n, Ordering::Release);
+}
+
+/// A ring's file.
+struct Ring(File);
+
+impl Ring {
+    fn word(&self, at: u64) -> u64 {
+        let mut bytes = [0; 8];
+        self.0.read_exact_at(&mut bytes, at).expect("a ring has a header");
+        u64::from_le_bytes(bytes)
+    }
+
+    /// Whether the next event might find no room: half of the packets of a stream are closed and not released.
+    fn is_filling(&self) -> bool {
+        let waiting = |closed, released| self.word(closed) - self.word(released);
+        waiting(328, 448) >= PACKETS as u64 / 2 || waiting(392, 456) >= NESTED_PACKETS as u64 / 2
+    }
+
+    /// Whether it is in the pool again. The state is changed before that; the point says when it is done.
+    fn is_spare(&self, last_point: u64) -> bool {
+        use tracepoint_ring::channel::failpoint::Point;
+        let before = [Point::RecycleClosed, Point::RingSpare, Point::HandOnClosed, Point::HandedOn]
+            .map(|point| point as u64 + 1);
+        self.word(256) as u32 == 0 && !before.contains(&last_point)
+    }
+}
+
+struct Producer {
+    thread: usize,
+    ring: Ring,
+    /// Whether it is to wait where the ring fills.
+    drained: bool,
+    /// Whether it is to fill its ring before that is drained.
+    overflows: bool,
+}
+
+impl Producer {
+    /// Fires, up to the event numbered `last`.
+    fn run(&self, words: &Words, last: u64) {
+        THREAD.set(self.thread);
+        let word = &words[self.thread];
+        for n in word.load(Ordering::Relaxed) + 1..=last {
+            while self.drained && self.ring.is_filling() {
+                thread::sleep(Duration::from_micros(300));
+            }
+            trace_tick(self.thread as u64, n);
+            word.store(n, Ordering::Release);
+            if n.is_multiple_of(64) && !self.overflows {
+                // The other one has a turn.
+                thread::sleep(Duration::from_micros(100));
+            }
+        }
+    }
+}
+
+fn session(case: &Case, dir: &Path) -> SessionBuilder {
+    let channel =
+        (case.policy.channel)(PACKETS * PACKET).packets(PACKETS).spares(case.spares()).max_rings(case.rings());
+    let builder = Session::builder("crash").events("crash:*").dir(dir.join("session")).channel(channel);
+    if case.policy.drained {
+        builder.sink(CtfSink::create(dir.join("ctf")).expect("a new directory"))
+    } else {
+        builder.sink(TextSink::new(std::io::sink()))
+    }
+}
+
+/// Runs the case until the process is killed.
+pub(crate) fn run(case: &Case, dir: &Path) {
+    let words = *WORDS.get_or_init(|| SharedPage::open(&dir.join(PAGE)).expect("the test made it").leak());
+    tracepoint_ring::channel::failpoint::watch(&words[crate::WATCHED..]);
+    let action = SigAction::new(SigHandler::Handler(handle), SaFlags::SA_RESTART, SigSet::empty());
+    // SAFETY: the handler fires a tracepoint and stores a number, both of which are allowed there.
+    unsafe { sigaction(Signal::SIGUSR1, &action) }.expect("a handler");
+    case.arm(Signal::SIGUSR1 as i32);
+    let _session = session(case, dir).start().expect("starts");
+
+    let dirs = process_dirs(&dir.join("session"));
+    let files = ring_files(&dirs[0]);
+    for thread in 0..THREADS {
+        let name = format!("0-{thread}.ring");
+        let path = files.iter().find(|path| path.ends_with(&name)).expect("a spare ring for each thread");
+        let ring = Ring(File::open(path).expect("a ring"));
+        let overflows = case.overflows(thread);
+        let producer = Producer { thread, ring, drained: case.policy.drained && !overflows, overflows };
+        let life = case.life(thread);
+        let point = &words[crate::WATCHED + 2 * thread];
+        thread::spawn(move || match life {
+            Life::Busy => producer.run(words, u64::MAX),
+            Life::Idle => {
+                producer.run(words, FEW);
+                thread::sleep(PATIENCE);
+            }
+            Life::Succeeded => {
+                thread::scope(|scope| drop(scope.spawn(|| producer.run(words, FEW))));
+                while !producer.ring.is_spare(point.load(Ordering::Relaxed)) {
+                    thread::sleep(Duration::from_micros(300));
+                }
+                producer.run(words, u64::MAX);
+            }
+        });
+        // The next one finds this one's ring taken.
+        while words[thread].load(Ordering::Acquire) == 0 {
+            thread::sleep(Duration::from_micros(100));
+        }
+    }
+    thread::sleep(PATIENCE);
+    std::process::exit(0);
+}

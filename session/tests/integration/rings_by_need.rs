@@ -1,0 +1,108 @@
+//! Rings come with the threads that record, get smaller where there are many, and give their memory back when the threads have ended.
+//!
+//! `TRACEPOINT_CROWD` says how many threads there are.
+
+use crate::common::{Outcome, assert_balances, event, lost, memory_place, place, process_dirs, ring_files};
+use std::env;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Barrier;
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+use tracepoint_session::Session;
+use tracepoint_session::sinks::{CtfSink, TextSink};
+
+tracepoint::define_trace! {
+    provider = "need";
+    pub beat(thread: u64, n: u64) { thread: u64 = thread, n: u64 = n }
+}
+
+const MIB: u64 = 1 << 20;
+/// Events of each thread, one every 50 ms.
+const BEATS: u64 = 20;
+
+/// What the rings of a session take.
+fn taken(dir: &Path) -> u64 {
+    let files = process_dirs(dir).into_iter().flat_map(|dir| ring_files(&dir));
+    files.map(|file| file.metadata().map_or(0, |file| file.blocks() * 512)).sum()
+}
+
+fn until(mut is_so: impl FnMut() -> bool) -> bool {
+    let began = Instant::now();
+    while !is_so() && began.elapsed() < Duration::from_secs(30) {
+        sleep(Duration::from_millis(50));
+    }
+    is_so()
+}
+
+#[test]
+fn a_crowd_loses_nothing_and_leaves_nothing() -> Outcome {
+    own_process!();
+    let threads: u64 = env::var("TRACEPOINT_CROWD").map_or(Ok(300), |threads| threads.parse())?;
+    let (rings, disk) = (memory_place(), place());
+    let trace = disk.path().join("trace");
+    let session = Session::builder("need").events("need:*").dir(rings.path()).sink(CtfSink::create(&trace)?).start()?;
+    // What a program gets at the start goes back if it is not used.
+    assert!(until(|| taken(rings.path()) < 5 * MIB / 2), "{} at rest", taken(rings.path()));
+    let barrier = Barrier::new(threads as usize);
+    let mut most = 0;
+    thread::scope(|scope| {
+        for number in 0..threads {
+            let barrier = &barrier;
+            let body = move || {
+                barrier.wait();
+                // Threads that are there begin to fire at different times.
+                sleep(Duration::from_millis(500 + number % 500));
+                for n in 0..BEATS {
+                    tracepoint::trace!(beat(number, n));
+                    sleep(Duration::from_millis(50));
+                }
+            };
+            thread::Builder::new().stack_size(64 << 10).spawn_scoped(scope, body).expect("a thread");
+        }
+        for _ in 0..25 {
+            sleep(Duration::from_millis(100));
+            most = most.max(taken(rings.path()));
+        }
+    });
+    println!("{threads} threads: {} KiB", most >> 10);
+    assert!(most <= 128 * MIB, "{most}");
+    // Header and account of a ring stay, for its streams are a part of the trace.
+    let rest = 5 * MIB / 2 + threads * (32 << 10);
+    assert!(until(|| taken(rings.path()) < rest), "{} of {most} left", taken(rings.path()));
+    // The memory serves the next threads.
+    thread::scope(|scope| {
+        for number in 0..8 {
+            scope.spawn(move || {
+                sleep(Duration::from_secs(1));
+                tracepoint::trace!(beat(threads + number, 0));
+            });
+        }
+    });
+    let summary = session.stop()?;
+    let beat = event(&summary, "need:beat");
+    assert_eq!(beat.fired, threads * BEATS + 8);
+    assert_eq!(lost(beat), 0, "{beat:?}");
+    assert_balances(&trace);
+    Ok(())
+}
+
+/// Recovery misses a ring by this number, which other processes read at this offset.
+#[test]
+fn the_rings_that_were_made_are_counted() -> Outcome {
+    own_process!();
+    let place = memory_place();
+    let sink = TextSink::new(std::io::sink());
+    let _session = Session::builder("need").events("need:*").dir(place.path()).sink(sink).start()?;
+    thread::scope(|scope| {
+        for number in 0..40 {
+            scope.spawn(move || tracepoint::trace!(beat(number, 0)));
+        }
+    });
+    let dir = process_dirs(place.path()).pop().ok_or("no directory")?;
+    let rings = || ring_files(&dir).len() as u64 - 1;
+    let counted = || std::fs::read(dir.join("0-orphans.ring")).map(|bytes| bytes[152..160].to_vec());
+    assert!(until(|| counted().is_ok_and(|counted| counted == rings().to_le_bytes())), "{:?}, {}", counted(), rings());
+    assert!(rings() > 1);
+    Ok(())
+}

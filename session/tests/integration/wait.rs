@@ -1,0 +1,173 @@
+//! A channel that waits: events wait for the drain, and for no longer than was said.
+
+use crate::common::{Outcome, assert_balances, event, lost, place, view};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+use tracepoint::Probe;
+use tracepoint_ring::channel::Packet;
+use tracepoint_session::sinks::CtfSink;
+use tracepoint_session::{Channel, Session};
+use tracepoint_sinks::{Sink, SinkError, StreamInfo};
+
+tracepoint::define_trace! {
+    provider = "patient";
+    pub step(n: u64) { n: u64 = n }
+    pub inner(n: u64) { n: u64 = n }
+}
+
+const THREADS: u64 = 2;
+const EVENTS: u64 = 20_000;
+
+/// The tests switch the same events.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// A sink that says when it is given its first packet, and keeps it until it is let go.
+struct Blocks {
+    reached: Sender<()>,
+    go: Receiver<()>,
+}
+
+impl Sink for Blocks {
+    fn name(&self) -> String {
+        "blocks".to_owned()
+    }
+
+    fn packet(&mut self, _: &StreamInfo, _: &Packet<'_>) -> Result<(), SinkError> {
+        // Both fail when the test has let go: then nothing blocks.
+        let _ = self.reached.send(());
+        let _ = self.go.recv();
+        Ok(())
+    }
+}
+
+/// Rings that hold a few hundred events, far fewer than are fired between two rounds of the drain.
+fn small(most: Duration) -> Channel {
+    Channel::wait(8 << 10, most).packets(4)
+}
+
+#[test]
+fn waiting_events_are_not_lost() -> Outcome {
+    own_process!();
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let place = place();
+    let dir = place.path().join("trace");
+    let session = Session::builder("patient")
+        .events("patient:step")
+        .channel(small(Duration::from_secs(10)))
+        .sink(CtfSink::create(&dir)?)
+        .start()?;
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| (0..EVENTS).for_each(|n| tracepoint::trace!(step(n))));
+        }
+    });
+    let summary = session.stop()?;
+    let step = event(&summary, "patient:step");
+    assert_eq!((step.fired, step.recorded), (THREADS * EVENTS, THREADS * EVENTS));
+    let notes = summary.accounts[0].1.notes;
+    assert!(notes.waited > 0 && notes.waited_ns > 0, "{notes:?}");
+    assert_eq!(view(&[&dir]).lines.len() as u64, THREADS * EVENTS);
+    assert_balances(&dir);
+    Ok(())
+}
+
+/// If a sink blocks, a thread waits once; after that, events are lost as under `discard`.
+#[test]
+fn waits_are_bounded_by_the_maximum() -> Outcome {
+    own_process!();
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let ((reached, is_reached), (let_go, go)) = (channel(), channel());
+    let session = Session::builder("blocked")
+        .events("patient:step")
+        .channel(small(Duration::from_millis(20)))
+        .sink(Blocks { reached, go })
+        .start()?;
+    let fire = |count: u64| (0..count).for_each(|n| tracepoint::trace!(step(n)));
+    fire(1000);
+    is_reached.recv()?;
+    fire(EVENTS);
+    drop((let_go, is_reached));
+    let summary = session.stop()?;
+    let step = event(&summary, "patient:step");
+    assert_eq!(step.fired, 1000 + EVENTS);
+    assert_eq!(step.fired, step.recorded + lost(step));
+    assert!(step.lost["ring_full"] > 0);
+    // One wait for the first packets, one for those after the sink had blocked, and perhaps one for the packets that it had taken before.
+    let notes = summary.accounts[0].1.notes;
+    assert!((1..=4).contains(&notes.waited), "{notes:?}");
+    Ok(())
+}
+
+/// Told when it is dropped.
+struct Freed(Arc<AtomicBool>);
+
+impl Drop for Freed {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The drain frees lists that were replaced inside probes, which takes a grace period; owners that wait for the drain inside a section must not
+/// wait for that, nor keep it from coming.
+#[test]
+fn replaced_lists_are_freed_while_events_wait() -> Outcome {
+    own_process!();
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let place = place();
+    let session = Session::builder("freed")
+        .events("patient:step")
+        .channel(small(Duration::from_secs(10)))
+        .sink(CtfSink::create(place.path().join("trace"))?)
+        .start()?;
+    let freed = Arc::new(AtomicBool::new(false));
+    let own: Arc<Mutex<Option<Probe<inner>>>> = Arc::default();
+    let (inside, kept) = (Arc::clone(&own), Freed(Arc::clone(&freed)));
+    let probe = register_trace_inner(move |_| {
+        let _ = &kept;
+        drop(inside.lock().unwrap_or_else(PoisonError::into_inner).take());
+    })?;
+    *own.lock().unwrap_or_else(PoisonError::into_inner) = Some(probe);
+    trace_inner(0);
+    let fired = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            // More than the rings hold, and as long as it takes.
+            scope.spawn(|| {
+                while !freed.load(Ordering::Relaxed) || fired.load(Ordering::Relaxed) < EVENTS {
+                    trace_step(fired.fetch_add(1, Ordering::Relaxed));
+                }
+            });
+        }
+    });
+    let summary = session.stop()?;
+    let step = event(&summary, "patient:step");
+    assert_eq!((step.fired, step.recorded), (fired.load(Ordering::Relaxed), fired.load(Ordering::Relaxed)));
+    Ok(())
+}
+
+/// An event that a probe fires is inside another one: a wait there would delay a thread that unregisters the probe.
+#[test]
+fn events_inside_probes_do_not_wait() -> Outcome {
+    own_process!();
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let ((reached, is_reached), (let_go, go)) = (channel(), channel());
+    let session = Session::builder("inside")
+        .events("patient:inner")
+        .channel(small(Duration::from_secs(10)))
+        .sink(Blocks { reached, go })
+        .start()?;
+    let probe = register_trace_step(|n| tracepoint::trace!(inner(n)))?;
+    (0..EVENTS).for_each(|n| tracepoint::trace!(step(n)));
+    is_reached.recv()?;
+    probe.unregister();
+    drop((let_go, is_reached));
+    let summary = session.stop()?;
+    let inner = event(&summary, "patient:inner");
+    assert_eq!(inner.fired, EVENTS);
+    assert!(inner.lost["ring_full"] > 0);
+    assert_eq!(summary.accounts[0].1.notes.waited, 0);
+    Ok(())
+}
