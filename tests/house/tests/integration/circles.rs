@@ -1,6 +1,6 @@
 //! A crate has no cycles of files, except between a module and its descendants.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
 use tracepoint_house::circles::circles;
@@ -32,6 +32,30 @@ fn no_crate_has_a_circle_of_files() {
         }
     }
     assert!(found.is_empty(), "files that depend on each other:{found}");
+}
+
+/// The packages whose folders still use each other, although their files do not.
+const WITH_CIRCLES_OF_FOLDERS: [&str; 4] =
+    ["tracepoint-collector", "tracepoint-core", "tracepoint-reader", "tracepoint-store"];
+
+/// The circles of the modules directly below the root of a crate, each with the files below it.
+fn circles_of_folders(source: &Path) -> Vec<BTreeSet<String>> {
+    let mut edges: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (from, targets) in Modules::read(source).edges() {
+        let Some(from) = from.first() else { continue };
+        let others = targets.iter().filter_map(|target| target.first()).filter(|target| *target != from);
+        edges.entry(from.clone()).or_default().extend(others.cloned());
+    }
+    circles(&edges)
+}
+
+#[test]
+fn no_other_crate_has_a_circle_of_folders() {
+    for (name, member) in Packages::read().members().into_iter().filter(|(_, member)| member.is_published) {
+        let found = circles_of_folders(&member.directory.join("src"));
+        let is_known = WITH_CIRCLES_OF_FOLDERS.contains(&name.as_str());
+        assert_eq!(!found.is_empty(), is_known, "folders of {name} that depend on each other: {found:?}");
+    }
 }
 
 /// A crate of a few files in a temporary directory.
