@@ -12,16 +12,16 @@
 //! ```
 //!
 //! **Order.** The process exists until its core image has been read, also with `core_pipe_limit` 0, if the image does not fit into a pipe
-//! (64 KiB). So what is needed from `/proc` is read first. A process that has ended nevertheless is looked for in its user's usual run
-//! directory. The rings are files and need no process.
+//! (64 KiB). Therefore the required data in `/proc` are read first. For a process that has ended nevertheless, the child looks in its
+//! user's usual run directory. The rings are files and do not need the process.
 //!
-//! **Rights.** The helper has all rights, and everything else that it sees is chosen by the user of the process: names, the environment, the
-//! run directory, the rings. Only the helper, which looks at none of it, stays root. The child reads four files of `/proc` as root, because
-//! those of set-user-id programs cannot be read otherwise; then it changes into the root directory of the process if that is another one,
-//! takes user, group and supplementary groups, cannot get other rights any more, and only then opens the run directory, with
-//! the same checks as any controller of that user. It runs the same program, without its environment.
+//! **Rights.** The helper has all rights, and all its other inputs are controlled by the user of the process: names, the environment, the
+//! run directory, the rings. Only the helper itself stays root, and it uses none of these inputs. The child reads four files of `/proc` as
+//! root, because those of set-user-id programs cannot be read otherwise. Then it changes to the root directory of the process if that
+//! differs, takes user, group and supplementary groups, and gives up the ability to get other rights. Only then does it open the run
+//! directory, with the same checks as any controller of that user. It runs the same program, without its environment.
 //!
-//! **Failures** go to the caller, which writes them to the kernel's log, and to the state of the trigger.
+//! **Failures** are returned to the caller, which writes them to the kernel's log, and stored in the state of the trigger.
 
 mod arguments;
 mod config;

@@ -1,4 +1,4 @@
-//! The kernel's own tracepoints, recorded beside the processes.
+//! The kernel's own tracepoints, recorded together with the processes.
 //!
 //! ```text
 //!   events/SYSTEM/EVENT/format (tracefs) ──▶ fields, number
@@ -6,11 +6,12 @@
 //!                 └──▶ one counter for each event and CPU: fired, lost ─────────▶ the account
 //! ```
 //!
-//! `perf_event_open` is used, and not the files of tracefs, because it shares nothing with other tools: they may trace the same events at the
-//! same time, and when this process ends, in whatever way, the kernel switches its events off. It also counts without a ring buffer
-//! how often each event fired, which the account is checked against.
+//! `perf_event_open` is used instead of the files of tracefs because it shares no state with other tools: they may trace the same events at
+//! the same time, and when this process ends, in any way, the kernel disables its events. It also counts without a ring buffer how often
+//! each event fired, against which the account is checked.
 //!
-//! Times are those of `CLOCK_MONOTONIC`, with the offset from UTC that the processes of the run directory have, so that views merge both by time.
+//! Times are those of `CLOCK_MONOTONIC`, with the same offset from UTC as the processes of the run directory, so that views merge both by
+//! time.
 //!
 //! All events of a CPU share its ring buffer. When that is full, the kernel drops new events (`ring_full`).
 
@@ -47,7 +48,7 @@ pub enum KernelError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// A pattern is not a glob.
@@ -55,7 +56,7 @@ pub enum KernelError {
     Pattern {
         /// The pattern.
         pattern: String,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
     /// A pattern matches no event of this kernel.
@@ -63,15 +64,15 @@ pub enum KernelError {
     Unknown {
         /// The pattern.
         pattern: String,
-        /// The names that are most similar.
+        /// The most similar names.
         nearest: Vec<String>,
     },
-    /// The fields of an event are written in a way that is not known.
+    /// The fields of an event have an unknown format.
     #[error("the fields of the kernel's event {event} cannot be read: {source}")]
     Format {
         /// The event.
         event: String,
-        /// Why.
+        /// The reason.
         source: FormatError,
     },
     /// An event cannot be opened.
@@ -79,10 +80,10 @@ pub enum KernelError {
     Open {
         /// The event.
         event: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// There is no memory for a ring buffer.
+    /// The kernel cannot allocate a ring buffer.
     #[error(
         "the kernel gives no ring buffer of {size} bytes for CPU {cpu}: {source}; ask for a smaller one (`--kernel-ring-size 128K`), or \
          run `tracectl` as root"
@@ -92,13 +93,13 @@ pub enum KernelError {
         cpu: u32,
         /// The size, in bytes.
         size: usize,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// A sink cannot be made for them.
+    /// A sink for the kernel's events cannot be created.
     #[error("the kernel's events cannot be written: {0}")]
     Sink(String),
-    /// The thread that records, or what it needs, cannot be made.
+    /// The recording thread, or a resource that it needs, cannot be created.
     #[error("the kernel's events cannot be recorded: {0}")]
     Thread(io::Error),
 }
@@ -114,10 +115,10 @@ fn did_you_mean(nearest: &[String]) -> String {
     if nearest.is_empty() { hint.to_owned() } else { format!("; did you mean {}?", nearest.join(" or ")) }
 }
 
-/// What to do when an event cannot be opened.
+/// Returns advice for an event that cannot be opened.
 fn mend(event: &str, error: &io::Error) -> String {
     let text = match error.raw_os_error() {
-        // Such as the end of the interrupt by which perf wakes its readers.
+        // For example the end of the interrupt by which perf wakes its readers.
         Some(nix::libc::EPERM) if geteuid().is_root() => {
             return format!(
                 "it allows that to no user, not even root: exclude the event with `!{event}`; if it refuses every event, a seccomp filter \

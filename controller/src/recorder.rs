@@ -6,7 +6,7 @@
 //!                     lock released: the process or its recording has ended ─▶ remaining packets, account; directory removed
 //! ```
 //!
-//! A recorded process does not cooperate and need not run: one that was killed, one that is stopped and one whose recording ended are
+//! A recorded process does not cooperate and need not run: processes that were killed, that are stopped, and whose recording ended are
 //! handled alike. One thread serves all processes; a sink that blocks delays the packets of all of them.
 
 mod files;
@@ -35,7 +35,7 @@ use tracepoint_sinks::YieldingLock;
 use tracepoint_sinks::consumer_loop::{ConsumerLoop, DrainCounters, PollInterval};
 use tracepoint_sinks::own_thread::leave_signals_to_the_program;
 
-/// The longest interval between two rounds, and the same if processes cannot wake the recorder.
+/// Maximum interval between two rounds, also if processes cannot wake the recorder.
 const LONGEST: Duration = Duration::from_millis(500);
 const LONGEST_WITHOUT_WORD: Duration = Duration::from_millis(20);
 /// The thread's name, as `top -H` shows it.
@@ -51,12 +51,12 @@ pub struct Recorder {
     rounds: Arc<ConsumerLoop>,
     thread: Option<JoinHandle<()>>,
     allowance: Arc<Allowance>,
-    /// For the triggers of the session; `None` if there is no descriptor or thread for it.
+    /// Watches the triggers of the session; `None` if there is no descriptor or thread for it.
     watch: Option<RecorderWatch>,
 }
 
 impl Recorder {
-    /// Records all processes of `session`, running and future, each into `sinks` of its own. CTF and text output is limited to `max_size`
+    /// Records all processes of `session`, running and future, each into its own `sinks`. CTF and text output is limited to `max_size`
     /// bytes in total; the limits of the individual sinks are ignored.
     ///
     /// Existing processes are attached when this function returns. Their directories are read with the rights of the calling thread; sinks
@@ -92,7 +92,7 @@ impl Recorder {
         let (own, own_rounds) = (Arc::clone(&state), Arc::clone(&rounds));
         let body = move || {
             leave_signals_to_the_program();
-            // What a panic interrupted stays in the rings and is reported at the end.
+            // Packets of a round that a panic interrupted stay in the rings, and are reported at the end.
             own_rounds.run(interval, || catch_unwind(AssertUnwindSafe(|| own.lock_for_round().round())).ok());
         };
         let thread = Builder::new().name(NAME.to_owned()).spawn(body).map_err(failed)?;
@@ -108,19 +108,19 @@ impl Recorder {
         }
     }
 
-    /// Attaches the processes that have begun to record since, without waiting for the next round of its thread.
+    /// Attaches processes that have started to record meanwhile, without waiting for the next round of its thread.
     pub fn attach(&self) {
         self.state.lock().round();
     }
 
-    /// Raises this process's limit on open files to the most that it may have: a recorder needs some for each process. For programs that do
-    /// nothing else, since the limit is the process's and is inherited by those that it starts.
+    /// Raises this process's limit on open files to its maximum: a recorder needs some for each process. For programs that only record,
+    /// because the limit applies to the whole process and is inherited by its children.
     pub fn raise_file_limit() {
         files::raise_limit();
     }
 
-    /// Has `call` called on the recorder's thread, whenever a process was found, has ended or was [refused](Self::refused), and when the output
-    /// is [full](Self::is_full). It must not block, nor call the recorder.
+    /// Sets the function that the recorder's thread calls whenever a process was found, has ended or was [refused](Self::refused), and when
+    /// the output is [full](Self::is_full). It must not block, nor call the recorder.
     pub fn on_change(&self, call: impl Fn() + Send + 'static) {
         self.state.lock().on_change(Box::new(call));
     }
@@ -130,7 +130,7 @@ impl Recorder {
         self.state.lock().recorded()
     }
 
-    /// How often its thread has drained the rings, and how often a process has woken it.
+    /// Returns how often its thread has drained the rings, and how often a process has woken it.
     pub fn counters(&self) -> DrainCounters {
         self.rounds.counters()
     }
@@ -146,7 +146,7 @@ impl Recorder {
     }
 
     /// Ends the recording, after the session was stopped: drains all remaining packets of its processes. From processes that did not
-    /// acknowledge (`silent`) it takes what they have committed by now; their accounts are incomplete.
+    /// acknowledge (`silent`) it takes the packets that are committed by now; their accounts are incomplete.
     pub fn finish(mut self, silent: &[ProcessKey]) -> Vec<Recorded> {
         self.stop();
         self.state.lock().finish(silent)
@@ -159,8 +159,8 @@ impl Drop for Recorder {
     }
 }
 
-/// The word on which the recorder sleeps, in a file that the processes map, too; `None` if it cannot be made. A process that cuts the file
-/// off does not end the recorder: it just wakes it no more.
+/// Maps the word on which the recorder sleeps, in a file that the processes map, too; `None` if it cannot be created. A process that
+/// truncates the file does not end the recorder, but no longer wakes it.
 fn wake_word(session: &PrivateDir) -> Option<WakeWord> {
     let file = open_wake_file(session).ok()?;
     WakeWord::shared(map_wake_file(&file, Some(&Arc::default())).ok()?)

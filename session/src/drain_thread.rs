@@ -22,10 +22,10 @@ use tracepoint_sinks::{Drain, RingSupplier};
 
 /// Thread name, as shown by `top -H`.
 const NAME: &str = "tracepoint-drain";
-/// The longest interval between two rounds, and the same if a recorder takes the packets: then a round closes old packets and supplies rings.
+/// Maximum interval between two rounds, also if a recorder takes the packets: a round then closes old packets and supplies rings.
 const LONGEST: Duration = Duration::from_millis(200);
 const LONGEST_BESIDE_RECORDER: Duration = Duration::from_millis(400);
-/// Interval between checks for such packets.
+/// Interval between checks for old packets.
 const FLUSH: Duration = Duration::from_millis(100);
 /// Interval between checks of the clock's source.
 const CLOCK: Duration = Duration::from_secs(10);
@@ -40,12 +40,12 @@ pub(crate) struct DrainThread {
     /// Processor time of the thread in ns, as of the end of its last round.
     taken: Arc<AtomicU64>,
     supplier: RingSupplier,
-    /// Why the last round could not make spare rings for new threads, if it could not.
+    /// The reason why the last round could not create spare rings for new threads, if it could not.
     unsupplied: Arc<Mutex<Option<io::ErrorKind>>>,
 }
 
 impl DrainThread {
-    /// Starts the thread, which publishes in these files, and touches the directory of the rings.
+    /// Starts the thread, which publishes its progress in these files, and touches the directory of the rings.
     pub(crate) fn start(
         drain: Arc<SharedDrain>,
         dir: Option<Arc<ProcessDir>>,
@@ -83,17 +83,17 @@ impl DrainThread {
         Ok(Self { drain, thread: Some(thread), taken, supplier, unsupplied })
     }
 
-    /// Processor time of the thread, without its current round.
+    /// Returns the processor time of the thread, without its current round.
     pub(crate) fn taken(&self) -> Duration {
         Duration::from_nanos(self.taken.load(Ordering::Relaxed))
     }
 
-    /// How many rings threads have gone on in so far, because their own were full.
+    /// Returns the number of additional rings that threads have taken so far because their own were full.
     pub(crate) fn overflowed(&self) -> u64 {
         self.supplier.overflowed()
     }
 
-    /// Why there were no spare rings for new threads after the last round; `None` if there were.
+    /// Returns the reason why there were no spare rings for new threads after the last round; `None` if there were.
     pub(crate) fn unsupplied(&self) -> Option<io::ErrorKind> {
         *self.unsupplied.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -113,23 +113,23 @@ impl Drop for DrainThread {
     }
 }
 
-/// What the thread does in a round.
+/// The work of the thread in a round.
 struct Rounds {
     drain: Arc<SharedDrain>,
     taken: Arc<AtomicU64>,
     unsupplied: Arc<Mutex<Option<io::ErrorKind>>>,
     /// `None` where the drain's only work is to supply rings.
     supply_thread: Option<SupplyThread>,
-    /// When the source of the clock was checked.
+    /// The last check of the clock's source.
     looked: Instant,
-    /// When old packets were looked for, and the age at which they are closed.
+    /// The last check for old packets, and the age at which they are closed.
     flushed: Instant,
     flush_age: Duration,
-    /// Where a recorder reads before which time all packets are closed; `None` if none needs it.
+    /// The file in which a recorder reads the time before which all packets are closed; `None` if it is not needed.
     publish: Option<FlushedFile>,
-    /// Where recovery reads what the senders have done; `None` if there is no place for it, or a recorder writes it.
+    /// The file in which recovery reads the progress of the senders; `None` if there is no directory for it, or a recorder writes it.
     streams: Option<StreamsFile>,
-    /// Where the rings are, if they are in files, and when that was touched.
+    /// The directory of the rings, if they are in files, and the last time that it was touched.
     dir: Option<Arc<ProcessDir>>,
     touched: Instant,
 }

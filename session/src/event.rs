@@ -1,4 +1,4 @@
-//! The events that a session can record: which markers are recorded under one name and id.
+//! The events that a session can record: groups of markers with one name and id.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,33 +15,33 @@ pub(crate) struct PlannedEvent {
     pub(crate) name: String,
     /// Its markers, in the order of their declarations. At least one.
     pub(crate) markers: Vec<&'static Marker>,
-    /// What decides which firings are recorded; `None`: all are.
+    /// Decides which firings are recorded; `None` records all.
     pub(crate) filter: Option<Arc<EventFilter>>,
-    /// The name of the channel that it goes into; empty while no rule has chosen it.
+    /// The name of its channel; empty while no rule has selected it.
     pub(crate) channel: String,
 }
 
 impl PlannedEvent {
-    /// `provider:name`, as it is declared.
+    /// Returns the declared `provider:name`.
     pub(crate) fn declared(&self) -> String {
         self.markers[0].full_name()
     }
 
-    /// Its level, which all its markers share.
+    /// Returns its level, which all its markers share.
     pub(crate) fn level(&self) -> Level {
         self.markers[0].level()
     }
 }
 
-/// What has to be equal for two markers to be one event.
+/// The properties that two markers of one event share.
 type Layout = (Level, Vec<(&'static str, FieldType)>);
 
-/// For each marker, which was the first call of [`all_events`] that found it.
+/// For each marker, the number of the call of [`all_events`] that first found it.
 static ROUNDS: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
 
-/// All events of these markers: one for all markers that share name and layout. Where markers share a name and differ in layout, all but
-/// the first event get a number; the order is that of the declarations, so that it is the same in every run. Those that come later
-/// (loaded libraries, callsites that are reached for the first time) come behind, so that an event keeps its name.
+/// Returns all events of these markers: one for all markers that share name and layout. If markers share a name and differ in layout, all
+/// but the first event get a number; the order is that of the declarations, so that it is the same in every run. Later markers (loaded
+/// libraries, callsites that are reached for the first time) come last, so that an event keeps its name.
 pub(crate) fn all_events(
     markers: impl Iterator<Item = &'static Marker>,
     notices: &mut Vec<Notice>,

@@ -20,14 +20,14 @@ pub(crate) struct Matched {
     /// For each rule: the number of events that it applies to, or its error; `None` if the rule is for another process.
     pub(crate) rules: Vec<Option<Result<usize, RuleError>>>,
     pub(crate) notices: Vec<Notice>,
-    /// What the rules compute of the events.
+    /// The statistics that the rules compute of the events.
     pub(crate) statistics: Vec<PlannedStatistic>,
 }
 
 /// Matches the rules of one session, again after each change.
 ///
-/// Keeps the token buckets of the rules' limits, and the counters of their samples, by the text of the rule, so that a rule keeps its own when
-/// others change.
+/// Keeps the token buckets of the rules' limits, and the counters of their samples, by the text of the rule, so that a rule keeps its state
+/// when others change.
 #[derive(Debug, Default)]
 pub(crate) struct Matcher(BTreeMap<String, RateConditions>);
 
@@ -56,7 +56,7 @@ impl Matcher {
             let counted = planned.iter().map(|planned| planned.parts.len()).sum();
             statistics.extend(planned);
             if !rule.records {
-                // Only their number matters: they are not recorded.
+                // Only their number is needed: they are not recorded.
                 return Ok((0..counted).collect());
             }
             let rates = self.rates(entry, rule)?;
@@ -104,7 +104,7 @@ impl Matcher {
         matched
     }
 
-    /// The rule's token bucket and sample, kept from the last match, or new: a bucket is full then.
+    /// Returns the rule's token bucket and sample, kept from the last match, or new: a new bucket is full.
     fn rates(&self, entry: &RuleEntry, rule: &Compiled) -> Result<RateConditions, RuleProblem> {
         if let Some(known) = self.0.get(&entry.table) {
             return Ok(known.clone());

@@ -1,19 +1,19 @@
-//! What the kernel tells the helper about the process that dumps core.
+//! The arguments by which the kernel describes the dumping process to the helper.
 
 use super::pattern::{REQUIRED, SPECIFIERS};
 use crate::trigger::CoreDump;
 use std::ffi::OsString;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The arguments of `tracectl notify --core`: the values of the specifiers of `core_pattern`, in their order. The names among them are chosen by
-/// the process, and may have any bytes.
+/// The arguments of `tracectl notify --core`: the values of the specifiers of `core_pattern`, in order. The names among them are chosen by
+/// the process, and may contain any bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoreArguments {
     dump: CoreDump,
     values: Vec<OsString>,
 }
 
-/// The arguments are not those that the helper is started with.
+/// The arguments do not match those with which the helper is started.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}; expected are the values of `--core {}`, in this order; `tracectl install-core-handler` sets core_pattern so", SPECIFIERS[..REQUIRED].join(" "))]
 pub struct CoreArgumentsError {
@@ -21,18 +21,18 @@ pub struct CoreArgumentsError {
 }
 
 impl CoreArguments {
-    /// Checks the arguments: those of `%P %u %g %e %h %s`, and as many further ones as the installed pattern has.
+    /// Checks the arguments: the values of `%P %u %g %e %h %s`, and as many further ones as the installed pattern has.
     ///
     /// # Errors
     ///
-    /// If there are too few or too many, or one that is a number is none.
+    /// If there are too few or too many arguments, or a numeric argument is not a number.
     pub fn parse(arguments: &[OsString]) -> Result<Self, CoreArgumentsError> {
         let count = arguments.len();
         if !(REQUIRED..=SPECIFIERS.len()).contains(&count) {
             return Err(CoreArgumentsError { problem: format!("{count} arguments follow `--core`") });
         }
         let number = |index: usize| {
-            // `parse` alone would take a sign.
+            // `parse` alone would accept a sign.
             let value = arguments[index].to_str().filter(|value| value.bytes().all(|byte| byte.is_ascii_digit()));
             value.and_then(|value| value.parse::<u32>().ok()).ok_or_else(|| CoreArgumentsError {
                 problem: format!("`{}` is not the number for {}", arguments[index].display(), SPECIFIERS[index]),
@@ -49,7 +49,7 @@ impl CoreArguments {
         Ok(Self { dump, values: arguments.to_vec() })
     }
 
-    /// The core dump, with the signal; the time is now if the pattern does not tell it.
+    /// Returns the core dump, with the signal. The time is the current time if the pattern does not contain it.
     pub const fn dump(&self) -> &CoreDump {
         &self.dump
     }

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// What the helper does with core images, and what `core_pattern` was before it.
+/// The treatment of core images, and the previous `core_pattern`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {
@@ -20,14 +20,14 @@ pub(super) struct Config {
 }
 
 impl Config {
-    /// Where it is, unless the pattern says otherwise.
+    /// Its path, unless the pattern contains another one.
     pub(super) const PLACE: &str = "/var/lib/tracepoint/core-handler.toml";
 
     pub(super) fn read(file: &Path) -> io::Result<Self> {
         toml::from_str(&fs::read_to_string(file)?).map_err(io::Error::other)
     }
 
-    /// Writes it, for root alone, under its name only when it is complete.
+    /// Writes it, readable by root only; it gets its name when it is complete.
     pub(super) fn write(&self, file: &Path) -> io::Result<()> {
         let text = toml::to_string(self).map_err(io::Error::other)?;
         if let Some(dir) = file.parent() {

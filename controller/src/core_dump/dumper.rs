@@ -1,4 +1,4 @@
-//! The process that dumps core, as `/proc` shows it, and acting as that process would.
+//! The process that dumps core, as visible in `/proc`, and acting with its rights.
 
 use crate::controller::find;
 use crate::trigger::CoreDump;
@@ -17,22 +17,22 @@ use tracepoint_run_dir::rundir;
 
 const DIR: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// What is needed to act as the process. It is read before the core image, because the process ends when that has been read.
+/// The data needed to act as the process. They are read before the core image, because the process ends after that.
 #[derive(Debug)]
 pub(super) struct Dumper {
     user: Uid,
     group: Gid,
     groups: Vec<Gid>,
-    /// The path of its run directory, as it sees it.
+    /// The path of its run directory, as seen by the process.
     run_dir: PathBuf,
     /// Its working directory, for a relative path.
     cwd: Option<OwnedFd>,
-    /// Its root directory, if that is another one than ours.
+    /// Its root directory, if it differs from ours.
     root: Option<OwnedFd>,
 }
 
 impl Dumper {
-    /// Reads `/proc`. If the process has ended already, as it may when its core image is small, the user's usual run directory is taken.
+    /// Reads `/proc`. If the process has ended already, which is possible if its core image is small, uses the user's usual run directory.
     ///
     /// # Errors
     ///
@@ -40,7 +40,7 @@ impl Dumper {
     pub(super) fn read(core: &CoreDump) -> io::Result<Self> {
         match open(format!("/proc/{}", core.pid), DIR, Mode::empty()) {
             Ok(dir) => {
-                // By this path, all files are of this process, even if its id is given to another one meanwhile.
+                // Through this path, all files belong to this process, even if its id is reused meanwhile.
                 let proc = PathBuf::from(format!("/proc/self/fd/{}", dir.as_raw_fd()));
                 match Self::of_directory(core, &proc, &dir) {
                     Err(error) if is_gone(&error) => Ok(Self::without_process(core)),
@@ -70,14 +70,15 @@ impl Dumper {
         Self { user, group, groups: vec![group], run_dir, cwd: None, root: None }
     }
 
-    /// Gives this process the root directory, user and groups of that one, without a way back; returns the path of the run directory from
-    /// there. This process must have one thread.
+    /// Gives this process the root directory, user and groups of the dumping process, irrevocably; returns the path of the run directory
+    /// from there. This process must have one thread.
     ///
-    /// In another root directory no path leads out, whatever symbolic links its user has made; so root in a container gets at nothing outside.
+    /// In another root directory no path leads outside, whatever symbolic links its user has created; therefore root in a container cannot
+    /// access anything outside.
     ///
     /// # Errors
     ///
-    /// If this process is another user's and not root's.
+    /// If this process runs as another user, and not as root.
     pub(super) fn enter(self) -> io::Result<PathBuf> {
         if getuid().is_root() {
             if let Some(root) = &self.root {
@@ -91,7 +92,7 @@ impl Dumper {
             set_thread_res_gid(self.group, self.group, self.group)?;
             set_thread_res_uid(self.user, self.user, self.user)?;
             if self.root.is_some() {
-                // Root in a container has few of them. For other users the kernel has removed them.
+                // Root in a container has a few of them. For other users the kernel has removed them.
                 let none = CapabilitySet::empty();
                 set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
             }

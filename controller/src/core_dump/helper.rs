@@ -16,31 +16,31 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::UNIX_EPOCH;
 
-/// How long the core image is held back, and with it the process, until its directory in `/proc` has been read.
+/// Maximum time in seconds that the core image, and thereby the process, is held back until its directory in `/proc` has been read.
 const READY_TIMEOUT: i64 = 5;
-/// How long actions may take, in seconds.
+/// Maximum time of the actions, in seconds.
 const ACTIONS_TIMEOUT: i64 = 120;
-/// The most bytes of messages of the child that are kept.
+/// Maximum number of bytes of the child's messages that are kept.
 const MAX_MESSAGES: u64 = 16 << 10;
 
-/// What the helper did.
+/// The result of the helper.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct HelperReport {
-    /// How the process ended that carried out the actions; `None` if it was killed because it took longer than two minutes.
+    /// The exit status of the process that performed the actions; `None` if it was killed because it took longer than two minutes.
     pub actions: Option<ExitStatus>,
-    /// What that process wrote on its standard error.
+    /// The standard error of that process.
     pub messages: String,
-    /// What went wrong with the core image.
+    /// The error of handling the core image, if any.
     pub core_image: Option<String>,
 }
 
-/// The helper that the kernel starts: has `child` act on the core dump with the user's rights, and disposes of the core image on the standard
-/// input as the configuration in `config` says. `child` is a command that calls [`act_as_dumper`]; it gets the arguments behind its own.
+/// Runs the helper that the kernel starts: `child` acts on the core dump with the user's rights, and the core image on the standard input
+/// is handled as configured in `config`. `child` is a command that calls [`act_as_dumper`]; it gets the arguments after its own.
 ///
 /// # Errors
 ///
-/// If the child cannot be started; the core image has been disposed of then.
+/// If the child cannot be started; the core image has been handled then.
 pub fn run_helper(core: &CoreArguments, child: Command, config: Option<&Path>) -> io::Result<HelperReport> {
     let started = start(core, child);
     if let Ok((child, _)) = &started {
@@ -53,15 +53,15 @@ pub fn run_helper(core: &CoreArguments, child: Command, config: Option<&Path>) -
     Ok(HelperReport { actions, messages, core_image: core_image.err().map(|error| error.to_string()) })
 }
 
-/// The child of the helper: gets the rights of the process, tells the helper that the process may end, and calls `act` with the path of the
-/// process's run directory. Returns `None` if there is none: the process was not traced.
+/// Runs the child of the helper: takes the rights of the process, notifies the helper that the process may end, and calls `act` with the
+/// path of the process's run directory. Returns `None` if there is no run directory: the process was not traced.
 ///
 /// # Errors
 ///
 /// If `/proc` cannot be read, or the rights cannot be taken.
 pub fn act_as_dumper<R>(core: &CoreArguments, act: impl FnOnce(&Path) -> R) -> io::Result<Option<R>> {
     let run_dir = Dumper::read(core.dump()).and_then(Dumper::enter)?;
-    // An error means that the helper has not waited.
+    // An error means that the helper did not wait.
     let _ = io::stdout().write_all(b"\n").and_then(|()| io::stdout().flush());
     Ok(run_dir.exists().then(|| act(&run_dir)))
 }
@@ -73,7 +73,7 @@ fn start(core: &CoreArguments, mut command: Command) -> io::Result<(Child, threa
     let collect = move || {
         let mut text = Vec::new();
         if let Some(errors) = errors {
-            // What is beyond the bound is read too, so that the child does not block.
+            // Output beyond the limit is read too, so that the child does not block.
             let mut errors = errors;
             let _ = (&mut errors).take(MAX_MESSAGES).read_to_end(&mut text);
             let _ = io::copy(&mut errors, &mut io::sink());
@@ -101,7 +101,7 @@ fn wait(child: &mut Child) -> io::Result<Option<ExitStatus>> {
             }
             in_time
         }
-        // A kernel before 5.3.
+        // A kernel older than 5.3.
         None => true,
     };
     let status = child.wait()?;
@@ -119,7 +119,7 @@ fn wait_readable(file: impl AsFd, seconds: i64) -> bool {
     }
 }
 
-/// Passes the core image on, writes it into a file, or reads it to its end: the process blocks until that is done.
+/// Passes the core image on, writes it to a file, or reads it to its end: the process blocks until that is done.
 fn dispose(core: &CoreArguments, config: &Path) -> io::Result<()> {
     // Without a configuration there is nothing to pass on to.
     let config = Config::read(config).unwrap_or_default();
@@ -133,7 +133,7 @@ fn dispose(core: &CoreArguments, config: &Path) -> io::Result<()> {
     saved
 }
 
-/// Writes the core image into a new file for root alone. A file that cannot be written completely is removed.
+/// Writes the core image to a new file that only root can read. A file that cannot be written completely is removed.
 fn save(core: &CoreArguments, dir: &Path, input: &mut impl Read) -> io::Result<()> {
     let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
     let CoreDump { pid, executable, time, .. } = core.dump();
@@ -148,7 +148,7 @@ fn save(core: &CoreArguments, dir: &Path, input: &mut impl Read) -> io::Result<(
     copied.map_err(|error| io::Error::new(error.kind(), format!("cannot write {}: {error}", path.display())))
 }
 
-/// Runs the handler that was installed before, which reads the core image from the standard input.
+/// Runs the previously installed handler, which reads the core image from the standard input.
 fn chain(core: &CoreArguments, previous: &str) -> io::Result<()> {
     let words = pattern::expand(previous, core.values()).map_err(io::Error::other)?;
     let (program, arguments) = words.split_first().ok_or_else(|| io::Error::other("the former pattern is empty"))?;
@@ -161,7 +161,7 @@ fn chain(core: &CoreArguments, previous: &str) -> io::Result<()> {
     }
 }
 
-/// Writes messages of the helper where they can be found: the kernel starts it without a standard error.
+/// Writes messages of the helper to the kernel's log: the kernel starts it without a standard error.
 pub fn log_to_kernel(message: &str) {
     let Ok(mut log) = OpenOptions::new().write(true).open("/dev/kmsg") else { return };
     for line in message.lines() {

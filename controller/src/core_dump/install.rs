@@ -1,7 +1,7 @@
 //! Sets and restores `core_pattern`.
 //!
-//! What was there before is kept in the helper's configuration, written before the pattern, so that it can be restored after a crash at any
-//! point. Writing the pattern is what decides: a configuration without it has no effect.
+//! The previous pattern is stored in the helper's configuration, which is written before the new pattern, so that it can be restored after
+//! a crash at any point. Writing the pattern completes the installation: a configuration without it has no effect.
 
 use super::config::Config;
 use super::pattern::{self, PatternError};
@@ -19,11 +19,11 @@ pub struct CoreHandler {
     config: PathBuf,
 }
 
-/// What the helper does with the core image; it is thrown away by default.
+/// The treatment of the core image; it is discarded by default.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct CoreHandlerOptions {
-    /// Pass the core image on to the handler that is installed now. Without this, a handler is not replaced.
+    /// Pass the core image on to the currently installed handler. Without this, an existing handler is not replaced.
     pub chain: bool,
     /// Write core images into this directory, which must exist.
     pub save: Option<PathBuf>,
@@ -33,9 +33,9 @@ pub struct CoreHandlerOptions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PatternChange {
-    /// The pattern so far.
+    /// The previous pattern.
     pub from: String,
-    /// The pattern from then on.
+    /// The new pattern.
     pub to: String,
 }
 
@@ -55,7 +55,7 @@ pub enum CoreHandlerError {
         /// The pattern.
         pattern: String,
     },
-    /// The configuration is gone, and with it the former pattern.
+    /// The configuration is missing or damaged, and the previous pattern is lost with it.
     #[error(
         "{} is gone or damaged, and with it the former pattern; write one yourself, such as `echo core > {}`",
         config.display(), pattern_file.display()
@@ -75,10 +75,10 @@ pub enum CoreHandlerError {
     /// The pattern cannot be used.
     #[error(transparent)]
     Pattern(#[from] PatternError),
-    /// The kernel has kept another pattern than was written.
+    /// The kernel has stored another pattern than the written one.
     #[error("the kernel kept `{kept}` in place of the pattern that was written; the former one was restored")]
     NotKept {
-        /// What was read back.
+        /// The stored pattern.
         kept: String,
     },
     /// An operation failed.
@@ -100,14 +100,14 @@ impl Default for CoreHandler {
 }
 
 impl CoreHandler {
-    /// With the configuration in another file than `/var/lib/tracepoint/core-handler.toml`.
+    /// Uses another configuration file than `/var/lib/tracepoint/core-handler.toml`.
     #[must_use]
     pub fn config(mut self, file: impl Into<PathBuf>) -> Self {
         self.config = file.into();
         self
     }
 
-    /// With another file than `/proc/sys/kernel/core_pattern`, for tests.
+    /// Uses another file than `/proc/sys/kernel/core_pattern`, for tests.
     #[doc(hidden)]
     #[must_use]
     pub fn pattern_file(mut self, file: impl Into<PathBuf>) -> Self {
@@ -115,13 +115,13 @@ impl CoreHandler {
         self
     }
 
-    /// Has the kernel start `program`, a `tracectl`, for processes that dump core; with `dry_run`, finds out only what would be changed. A
-    /// helper that is installed is replaced, and what was there before it is kept.
+    /// Makes the kernel start `program`, a `tracectl`, for processes that dump core; with `dry_run`, only determines the change. An
+    /// installed helper is replaced; its stored previous pattern is kept.
     ///
     /// # Errors
     ///
-    /// If another handler is installed and is not to be chained; if the pattern would be too long, or the program is one that others than root can
-    /// replace; if a file cannot be read or written, as without root.
+    /// If another handler is installed and is not to be chained; if the pattern would be too long, or other users than root can replace the
+    /// program; if a file cannot be read or written, for example without root.
     pub fn install(
         &self,
         program: &Path,
@@ -138,7 +138,7 @@ impl CoreHandler {
             return Err(CoreHandlerError::Foreign { pattern: previous });
         }
         if is_handler {
-            // Fails now, and not when a process dumps core.
+            // Fails now, not only when a process dumps core.
             pattern::expand(&previous, &[])?;
         }
         let change = PatternChange { from, to };
@@ -150,11 +150,11 @@ impl CoreHandler {
         Ok(change)
     }
 
-    /// Restores the pattern that was there before [`install`](Self::install); with `dry_run`, finds out only what it was.
+    /// Restores the pattern from before [`install`](Self::install); with `dry_run`, only determines it.
     ///
     /// # Errors
     ///
-    /// If the helper is not installed, if its configuration is gone, or if a file cannot be read or written, as without root.
+    /// If the helper is not installed, if its configuration is missing, or if a file cannot be read or written, for example without root.
     pub fn uninstall(&self, dry_run: bool) -> Result<PatternChange, CoreHandlerError> {
         let from = self.read_pattern()?;
         if !pattern::is_ours(&from) {
@@ -209,7 +209,7 @@ fn check_owner(program: &Path) -> Result<(), CoreHandlerError> {
     for path in program.ancestors() {
         let file =
             fs::metadata(path).map_err(|source| CoreHandlerError::Io { action: "read", path: path.into(), source })?;
-        // In a directory with the sticky bit, others cannot replace what belongs to root.
+        // In a directory with the sticky bit, others cannot replace files of root.
         let is_protected = file.mode() & WRITABLE == 0 || (file.is_dir() && file.mode() & STICKY != 0);
         if file.uid() != 0 || !is_protected {
             return Err(CoreHandlerError::Replaceable { path: path.into() });
@@ -229,7 +229,7 @@ mod tests {
         program: PathBuf,
     }
 
-    /// A pattern file with `pattern`, and a program. Needs root, to whom the program has to belong.
+    /// Creates a pattern file with `pattern`, and a program. Needs root, because root has to own the program.
     fn place(pattern: &str) -> Place {
         let dir = tempfile::tempdir_in("/tmp").expect("a directory");
         let (file, program) = (dir.path().join("pattern"), dir.path().join("tracectl"));
@@ -277,7 +277,7 @@ mod tests {
         assert!(config.chain && config.previous == FOREIGN);
         place.handler.uninstall(false).expect("restored");
         assert_eq!(place.pattern(), FOREIGN);
-        // A handler that wants to be told what is not known here.
+        // A handler that requires a value that is not known here.
         fs::write(place.dir.path().join("pattern"), "|/h %F\n").expect("written");
         let error = place.install(true).expect_err("it cannot be chained").to_string();
         assert!(error.contains("`%F`"), "{error}");

@@ -1,15 +1,15 @@
-//! `core_pattern`: the text by which the kernel starts a helper for a process that dumps core (`man 5 core`).
+//! `core_pattern`: the text that configures the kernel to start a helper for a process that dumps core (`man 5 core`).
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// The kernel keeps so many bytes of a pattern, and cuts off the rest without an error.
+/// Maximum length of a pattern; the kernel cuts off the rest without an error.
 const MAX_LEN: usize = 127;
-/// The arguments of `tracectl notify --core`, in this order. The first [`REQUIRED`] are always there.
+/// The arguments of `tracectl notify --core`, in order. The first [`REQUIRED`] are always present.
 pub(super) const SPECIFIERS: [&str; 13] =
     ["%P", "%u", "%g", "%e", "%h", "%s", "%t", "%p", "%i", "%I", "%c", "%d", "%E"];
-/// How many of [`SPECIFIERS`] a helper needs.
+/// Number of [`SPECIFIERS`] that a helper needs.
 pub(super) const REQUIRED: usize = 6;
 /// The command of `tracectl` that is the helper.
 const VERB: &str = " notify ";
@@ -24,7 +24,7 @@ pub enum PatternError {
         /// The path of the program or of its configuration.
         path: String,
     },
-    /// The kernel would cut it off.
+    /// The kernel would truncate it.
     #[error(
         "the pattern would have {len} bytes, and the kernel keeps {MAX_LEN}: install the program under a shorter path"
     )]
@@ -32,7 +32,7 @@ pub enum PatternError {
         /// Its length in bytes.
         len: usize,
     },
-    /// The present handler wants to be told what this helper does not know.
+    /// The installed handler requires a value that this helper does not know.
     #[error("the present handler uses `{specifier}`, which cannot be passed on to it")]
     Specifier {
         /// The specifier.
@@ -40,7 +40,8 @@ pub enum PatternError {
     },
 }
 
-/// The pattern that has the kernel start `program` with its configuration in `config`, which is named if it is not at its usual place.
+/// Returns the pattern by which the kernel starts `program` with its configuration in `config`, which the pattern contains if it is not at
+/// the usual place.
 pub(super) fn for_helper(program: &Path, config: Option<&Path>) -> Result<String, PatternError> {
     let plain = |path: &Path| {
         let text = path.to_string_lossy().into_owned();
@@ -65,8 +66,8 @@ pub(super) fn is_handler(pattern: &str) -> bool {
     pattern.starts_with('|')
 }
 
-/// The command line of the handler in `pattern`, for the values of [`SPECIFIERS`]; as the kernel makes it: first split, then replaced. A value
-/// that is not there is empty.
+/// Returns the command line of the handler in `pattern`, for the values of [`SPECIFIERS`]; like the kernel, splits first, and then
+/// replaces. Missing values are empty.
 pub(super) fn expand(pattern: &str, values: &[OsString]) -> Result<Vec<OsString>, PatternError> {
     let words = pattern.trim_start_matches('|').split_whitespace();
     words.map(|word| expand_word(word, values)).collect()
@@ -121,7 +122,7 @@ mod tests {
     fn another_handler_is_expanded_as_the_kernel_does() {
         let expanded = expand("|/lib/handler %P  -x%u:%s %% a%", &values()).expect("all are known");
         assert_eq!(expanded, ["/lib/handler", "<0>", "-x<1>:<5>", "%", "a"]);
-        // What a value contains is not split and not expanded again.
+        // Values are not split and not expanded again.
         let mut hostile = values();
         hostile[3] = "a %P b".into();
         assert_eq!(expand("|h %e", &hostile).expect("known"), ["h", "a %P b"]);

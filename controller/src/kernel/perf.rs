@@ -53,13 +53,14 @@ struct Attributes {
     reserved: u16,
 }
 
-/// An event on one CPU. The events of a CPU are a group: they are switched on and off together, with the first one, and are off at first.
+/// An event on one CPU. The events of a CPU form a group: they are enabled and disabled together with the first one, and are initially
+/// disabled.
 #[derive(Debug)]
 pub(super) struct CpuEvent(File);
 
 impl CpuEvent {
-    /// Opens the event with this number, in the group of `first` and with its ring buffer; without one, it is the first. Readers of the ring
-    /// buffer are woken when `watermark` bytes wait in it.
+    /// Opens the event with this number, in the group of `first` and with its ring buffer; without `first`, it is the first of a group.
+    /// Readers of the ring buffer are woken when it contains `watermark` bytes.
     pub(super) fn open(number: u16, cpu: u32, watermark: usize, first: Option<&Self>) -> io::Result<Self> {
         let attributes = Attributes {
             kind: TRACEPOINT,
@@ -89,12 +90,12 @@ impl CpuEvent {
         Ok(event)
     }
 
-    /// Switches the group on whose first event this is.
+    /// Enables the group whose first event this is.
     pub(super) fn enable(&self) -> io::Result<()> {
         self.control(ENABLE, 0)
     }
 
-    /// Switches the group off whose first event this is.
+    /// Disables the group whose first event this is.
     pub(super) fn disable(&self) -> io::Result<()> {
         self.control(DISABLE, 0)
     }
@@ -105,7 +106,7 @@ impl CpuEvent {
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// How often it has fired, and how often it did not fit into the ring buffer.
+    /// Returns how often it has fired, and how often it did not fit into the ring buffer.
     pub(super) fn counts(&self) -> io::Result<[u64; 2]> {
         let mut bytes = [[0; 8]; 2];
         (&self.0).read_exact(bytes.as_flattened_mut())?;
@@ -123,10 +124,10 @@ impl AsFd for CpuEvent {
 #[derive(Debug)]
 pub(super) struct RingBuffer {
     map: MmapRaw,
-    /// The size of the page in front of the data, and that of the data, a power of two.
+    /// The size of the page before the data, and of the data, a power of two.
     page: usize,
     size: usize,
-    /// How many bytes were taken.
+    /// Number of bytes taken.
     tail: u64,
 }
 
@@ -138,7 +139,7 @@ pub(super) fn page_size() -> usize {
 }
 
 impl RingBuffer {
-    /// The ring buffer of `event`, made with `size` bytes of data: a power of two, and at least a page.
+    /// Maps the ring buffer of `event`, with `size` bytes of data: a power of two, and at least a page.
     pub(super) fn map(event: &CpuEvent, size: usize) -> io::Result<Self> {
         let page = page_size();
         let map = MmapOptions::new().len(page + size).map_raw(event.0.as_raw_fd())?;
@@ -151,11 +152,11 @@ impl RingBuffer {
         unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().add(offset).cast()) }
     }
 
-    /// Appends all records that the kernel has written to `out`, and gives their space back to it.
+    /// Appends all records that the kernel has written to `out`, and releases their space.
     pub(super) fn take(&mut self, out: &mut Vec<u8>) {
         // Acquire pairs with the kernel's barrier between the data and this store of its position.
         let head = self.word(DATA_HEAD).load(Ordering::Acquire);
-        // The kernel never writes more than it has room for.
+        // The kernel never writes more than the free space.
         let len = (head.wrapping_sub(self.tail) as usize).min(self.size);
         let start = (self.tail as usize) & (self.size - 1);
         let first = len.min(self.size - start);

@@ -1,4 +1,4 @@
-//! Records events of the kernel: a thread takes what is in the ring buffers to the sinks.
+//! Records events of the kernel: a thread moves them from the ring buffers to the sinks.
 
 use super::perf::{CpuEvent, RingBuffer, page_size};
 use super::tracefs::KernelEvents;
@@ -27,12 +27,12 @@ use tracepoint_sinks::{Drain, KernelCounts, KernelRings, ProcessInfo, SinkReport
 
 /// The thread's name, as `top -H` shows it.
 const NAME: &str = "tracepoint-kern";
-/// The longest time for which an event stays in its ring buffer.
+/// Maximum time that an event stays in its ring buffer.
 const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-/// The part of a ring buffer that is filled when the thread is woken.
+/// A ring buffer wakes the thread when one in this many parts of it is filled.
 const WAKE_PART: usize = 4;
 
-/// Events of the kernel that are open, and off.
+/// Opened, disabled events of the kernel.
 #[derive(Debug)]
 pub struct KernelRecorder {
     events: KernelEvents,
@@ -43,32 +43,32 @@ pub struct KernelRecorder {
 #[derive(Debug)]
 struct Cpu {
     number: u32,
-    /// In the order of the events. The first one's ring buffer is that of all.
+    /// In the order of the events. All use the first one's ring buffer.
     events: Vec<CpuEvent>,
     ring: RingBuffer,
-    /// True if it has gone away.
+    /// True if the CPU is offline by now.
     is_gone: bool,
 }
 
-/// What was recorded of the kernel.
+/// The result of recording the kernel.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct KernelRecorded {
     /// The sums over all events.
     pub counters: Counters,
-    /// The counts of each event: its name, how often it fired, was recorded, and was lost.
+    /// The counts of each event: its name, and how often it fired, was recorded, and was lost.
     pub events: Vec<(String, [u64; 3])>,
-    /// The events that did not fit into the ring buffer of each CPU that had such.
+    /// The number of events that did not fit into the ring buffer, for each CPU with such events.
     pub lost_by_cpu: Vec<(u32, u64)>,
     /// The paths of the traces.
     pub outputs: Vec<PathBuf>,
-    /// What went wrong. That the recording has its largest size is nothing of the kind.
+    /// The errors. Reaching the maximum size of the recording is not an error.
     pub errors: Vec<String>,
-    /// True if sinks have refused packets because the recording has its largest size.
+    /// True if sinks have refused packets because the recording has reached its maximum size.
     pub is_full: bool,
 }
 
-/// A recording of the kernel that runs. If it is dropped, it ends as by [`finish`](Self::finish).
+/// A running recording of the kernel. Dropping it ends it like [`finish`](Self::finish).
 #[derive(Debug)]
 pub struct KernelRecording {
     stop: Arc<OwnedFd>,
@@ -77,8 +77,8 @@ pub struct KernelRecording {
 }
 
 impl KernelRecorder {
-    /// Opens the events on all CPUs that are online, each with a ring buffer of `ring_size` bytes, rounded up to a power of two of pages. This
-    /// takes a descriptor for each event and CPU.
+    /// Opens the events on all online CPUs, each with a ring buffer of `ring_size` bytes, rounded up to a power of two of pages. This uses
+    /// one descriptor for each event and CPU.
     ///
     /// # Errors
     ///
@@ -90,12 +90,12 @@ impl KernelRecorder {
         Ok(Self { events, cpus })
     }
 
-    /// Begins to record into sinks of the kinds `ctf`, `dt` and `text`, each called `kernel`, of at most `max_size` bytes in total. The run
-    /// directory of `controller` has the offset of the clock.
+    /// Starts recording into sinks of the kinds `ctf`, `dt` and `text`, each called `kernel`, of at most `max_size` bytes in total. The run
+    /// directory of `controller` contains the offset of the clock.
     ///
     /// # Errors
     ///
-    /// If a sink cannot be made, or the thread.
+    /// If a sink or the thread cannot be created.
     pub fn start(
         self,
         controller: &Controller,
@@ -145,7 +145,7 @@ impl Cpu {
         let nothing = || KernelError::Thread(io::Error::other("no event is chosen"));
         let (first, others) = events.0.split_first().ok_or_else(nothing)?;
         let first = open(first, None)?;
-        // An event without a ring buffer cannot share it.
+        // An event without a ring buffer cannot be shared.
         let failed = |source| KernelError::Ring { cpu: number, size, source };
         let ring = RingBuffer::map(&first, size).map_err(failed)?;
         let others: Vec<_> = others.iter().map(|event| open(event, Some(&first))).collect::<Result<_, _>>()?;
@@ -159,7 +159,7 @@ impl KernelRecording {
         self.allowance.is_used_up()
     }
 
-    /// Switches the events off, writes what is left in the ring buffers, and the account.
+    /// Disables the events, and writes the remaining contents of the ring buffers, and the account.
     pub fn finish(mut self) -> KernelRecorded {
         self.end().unwrap_or_else(|| {
             let errors = vec!["the thread that records the kernel's events panicked".to_owned()];
@@ -168,7 +168,7 @@ impl KernelRecording {
     }
 
     fn end(&mut self) -> Option<KernelRecorded> {
-        // A number that is not 0, in either order of its bytes; it always fits.
+        // A number other than 0 in either byte order; it always fits.
         let _ = rustix::io::write(&*self.stop, &1_u64.to_le_bytes());
         self.thread.take()?.join().ok()
     }
@@ -180,7 +180,7 @@ impl Drop for KernelRecording {
     }
 }
 
-/// What the thread has.
+/// The state of the thread.
 struct Running {
     cpus: Vec<Cpu>,
     drain: Drain<KernelRings>,
@@ -201,7 +201,7 @@ impl Running {
         }
     }
 
-    /// Waits until a ring buffer fills up, or for the interval; whether the recording is to end.
+    /// Waits until a ring buffer fills up, or for the interval; returns whether the recording has to end.
     fn wait(&mut self, stop: &OwnedFd) -> bool {
         let mut fds = vec![PollFd::new(stop, PollFlags::IN)];
         let present = || self.cpus.iter().enumerate().filter(|(_, cpu)| !cpu.is_gone);
@@ -217,7 +217,7 @@ impl Running {
         is_asked_to_stop
     }
 
-    /// Takes what is in the ring buffers to the sinks.
+    /// Moves the contents of the ring buffers to the sinks.
     fn take(&mut self, bytes: &mut Vec<u8>) {
         for cpu in &mut self.cpus {
             bytes.clear();
@@ -285,7 +285,7 @@ impl KernelRecorded {
     }
 }
 
-/// The CPUs that are online, from a list such as `0-3,8`.
+/// Returns the online CPUs, from a list such as `0-3,8`.
 fn online() -> io::Result<Vec<u32>> {
     let text = fs::read_to_string("/sys/devices/system/cpu/online")?;
     let range = |part: &str| {

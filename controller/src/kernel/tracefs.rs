@@ -1,4 +1,4 @@
-//! Which events the kernel has, and what their fields are.
+//! The events of the kernel, and their fields.
 
 use super::KernelError;
 use std::fs;
@@ -8,7 +8,7 @@ use tracepoint_core::private::nearest_names;
 use tracepoint_reader::kernel::EventFormat;
 use tracepoint_session_spec::glob::Glob;
 
-/// Where tracefs is mounted: in its place, or in that of Linux before 4.1.
+/// The mount points of tracefs: the usual one, and the one of Linux before 4.1.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// Events of this kernel, with their fields.
@@ -16,7 +16,8 @@ const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 pub struct KernelEvents(pub(super) Vec<(String, EventFormat)>);
 
 impl KernelEvents {
-    /// The events that match `patterns`, `system:event` each with the globs of rules; `!…` excludes events, wherever it stands. Sorted by name.
+    /// Selects the events that match `patterns`: `system:event` with the globs of rules; `!…` excludes events, in any position. Sorted by
+    /// name.
     ///
     /// # Errors
     ///
@@ -50,13 +51,13 @@ impl KernelEvents {
         Ok(Self(names.iter().map(format).collect::<Result<_, KernelError>>()?))
     }
 
-    /// Their names.
+    /// Returns their names.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(name, _)| name.as_str())
     }
 }
 
-/// Where tracefs is, and the names of all events, one a line.
+/// Returns the mount point of tracefs, and the names of all events, one per line.
 fn available() -> Result<(&'static Path, String), KernelError> {
     for place in PLACES {
         let path = PathBuf::from(place).join("available_events");

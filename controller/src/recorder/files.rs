@@ -1,26 +1,26 @@
-//! The descriptors of a recorder: how many it may have, and how many stay free for its work.
+//! The descriptors of a recorder: their maximum number, and the number that stays free for its work.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs;
 
-/// How many descriptors stay free at least, for the work on the process whose turn it is: its rings and outputs, and what is open for a moment.
-/// A process with more rings needs more.
+/// Minimum number of descriptors that stay free for the work on the current process: for its rings and outputs, and for temporary use. A
+/// process with more rings needs more.
 const RESERVE: u64 = 24;
-/// How many of them are open for a moment.
+/// The part of them that is for temporary use.
 const MOMENTARY: u64 = 12;
 
-/// How many descriptors of this process are open.
+/// Counts the open descriptors of this process.
 ///
-/// Counting them costs time for each, so that is done again only after the recorder has opened a sixteenth of what it may open.
+/// Counting takes time for each descriptor, so it is repeated only after the recorder has opened a sixteenth of its maximum.
 #[derive(Debug, Default)]
 pub(super) struct OpenFiles {
-    /// How many there were, and how many of them were of recorded processes.
+    /// The number of open descriptors at the last count, and how many of them belonged to recorded processes.
     counted: Option<(u64, u64)>,
 }
 
 impl OpenFiles {
-    /// Why no further process can be recorded, if this process has too few descriptors left. `kept`: the most that recorded processes have;
-    /// `largest`: the most that one of them has.
+    /// Returns the reason why no further process can be recorded, if this process has too few descriptors left. `kept`: the maximum number
+    /// that recorded processes use; `largest`: the maximum number that one of them uses.
     pub(super) fn shortage(&mut self, kept: usize, largest: usize) -> Option<String> {
         let (limit, kept) = (limit(), kept as u64);
         let reserve = RESERVE.max(largest as u64 + MOMENTARY);
@@ -45,12 +45,12 @@ fn limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// How many files of the processes may stay open between two rounds.
+/// Returns the maximum number of files of the processes that may stay open between two rounds.
 pub(super) fn most_open() -> usize {
     usize::try_from(limit() / 4).unwrap_or(usize::MAX)
 }
 
-/// Raises this process's limit to the most that it may have. The limit stays as it is if that fails.
+/// Raises this process's limit to its maximum. The limit does not change if that fails.
 pub(super) fn raise_limit() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });

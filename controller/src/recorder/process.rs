@@ -26,13 +26,13 @@ pub(super) struct RemoteProcess {
     outputs: Vec<outputs::Output>,
     name: String,
     notes: Vec<String>,
-    /// Why a ring file could not be opened in the last round, if one could not.
+    /// The reason why a ring file could not be opened in the last round, if one could not.
     unopened: Option<String>,
-    /// When it was written down what the sinks that stream have done.
+    /// The time of the last write of the streaming sinks' progress.
     streams_written: Option<Instant>,
 }
 
-/// The pause between two such writes: how much of what a peer has acknowledged is not known after the recorder was killed.
+/// The interval between two such writes: the maximum age of the stored acknowledgements after the recorder was killed.
 const STREAMS_PAUSE: Duration = Duration::from_millis(500);
 
 impl RemoteProcess {
@@ -72,16 +72,16 @@ impl RemoteProcess {
         !self.dir.is_recorded_into()
     }
 
-    /// Drains the closed packets; returns their number, and how full the fullest ring was in percent.
+    /// Drains the closed packets; returns their number, and the fill level of the fullest ring in percent.
     pub(super) fn take(&mut self, rights: &Rights) -> (u64, u32) {
         let flushed = self.dir.flushed();
         self.unopened = add_rings(&self.dir, &mut self.drain);
-        // Read before the rings are looked at. A ring that cannot be opened may have older packets.
+        // Read before the rings. A ring that cannot be opened may contain older packets.
         if let Some(time) = flushed.filter(|_| self.unopened.is_none()) {
             self.drain.set_flushed(time);
         }
         let fullness = self.drain.look();
-        // Read after the rings: the metadata then describes every packet that was closed by then.
+        // Read after the rings: the metadata then describes every packet closed by then.
         if let Err(reason) = self.update_metadata(rights) {
             let note = format!("the metadata of process {}: {reason}", self.key);
             if !self.notes.contains(&note) {
@@ -95,12 +95,12 @@ impl RemoteProcess {
         (packets, fullness)
     }
 
-    /// What its sinks that stream have done.
+    /// Returns the status of its streaming sinks.
     fn streams(&self) -> Vec<StreamStatus> {
         self.outputs.iter().filter_map(outputs::Output::stream_status).collect()
     }
 
-    /// Writes it down for `status` and for recovery. Without room, the last one stays.
+    /// Writes it to a file for `status` and for recovery. Without space, the last version stays.
     fn write_streams(&mut self) {
         let streams = self.streams();
         if !streams.is_empty() {
@@ -124,12 +124,12 @@ impl RemoteProcess {
         self.outputs.iter().any(|output| output.server.is_some() || output.stream.is_some())
     }
 
-    /// The most files that it has open: its rings, its directory, and in each output a directory and a file.
+    /// Returns the maximum number of its open files: its rings, its directory, and in each output a directory and a file.
     pub(super) fn files(&self) -> usize {
         self.drain.files() + 1 + 2 * self.outputs.len()
     }
 
-    /// Closes its files until the next access, as far as its sinks can.
+    /// Closes its files until the next access, as far as its sinks support that.
     pub(super) fn close_files(&mut self) {
         self.dir.close();
         self.drain.close_files();
@@ -149,8 +149,8 @@ impl RemoteProcess {
         }
     }
 
-    /// Drains the remaining packets and finishes the sinks. Unless the process still `runs`, its directory is removed; if something could
-    /// not be read, the directory is kept.
+    /// Drains the remaining packets and finishes the sinks. Unless the process still `runs`, its directory is removed; it is kept if
+    /// something could not be read.
     pub(super) fn end(mut self, runs: bool, rings: Option<&RemoteRingDirs>, rights: &Rights) -> Recorded {
         self.take(rights);
         let progress = self.progress();
@@ -224,14 +224,14 @@ fn attach(
     Ok((key, stamp, drain))
 }
 
-/// Adds new rings to the drain; returns why one of them cannot be opened, if that is so.
+/// Adds new rings to the drain; returns the reason why one of them cannot be opened, if so.
 fn add_rings(dir: &RemoteDir, drain: &mut Drain<RemoteRings>) -> Option<String> {
     let mut unopened = None;
     for name in dir.rings() {
         if drain.has_ring(&name) {
             continue;
         }
-        // A file that cannot be opened, or is not a complete ring yet, is tried again in the next round.
+        // A file that cannot be opened, or is not a complete ring yet, is retried in the next round.
         match dir.ring(&name) {
             Ok((path, file)) => drop(drain.add_ring(&name, &path, file)),
             Err(error) => unopened = Some(format!("the ring {name} cannot be opened: {error}")),
@@ -240,18 +240,18 @@ fn add_rings(dir: &RemoteDir, drain: &mut Drain<RemoteRings>) -> Option<String> 
     unopened
 }
 
-/// The line that describes an output to recovery.
+/// Returns the line that describes an output for recovery.
 fn line(output: Output) -> Vec<u8> {
     let Output { format, path } = output;
     [format.as_bytes(), b" ", path.as_os_str().as_bytes(), b"\n"].concat()
 }
 
-/// Returns whether a sink has refused packets because of the largest size of the recording, which is the recording's regular end.
+/// Returns whether a sink has refused packets because the recording has reached its maximum size, which is a regular end.
 fn has_reached_limit(report: &SinkReport) -> bool {
     report.error.as_ref().is_some_and(LimitReached::is_reason_of)
 }
 
-/// The error of a sink, if it had one.
+/// Returns the error of a sink, if it had one.
 fn error(report: &SinkReport) -> Option<String> {
     let SinkReport { name, refused, error, .. } = report;
     let error = error.as_ref().filter(|error| !LimitReached::is_reason_of(error))?;

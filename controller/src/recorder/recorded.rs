@@ -20,9 +20,9 @@ pub struct Recorded {
     pub outputs: Vec<PathBuf>,
     /// The addresses of its servers, while it is recorded.
     pub servers: Vec<SocketAddr>,
-    /// What its servers have sent, once the recording has ended, by their addresses.
+    /// The counters of its servers by address, once the recording has ended.
     pub served: Vec<(SocketAddr, UdpStats)>,
-    /// What its sinks that stream have done, while it is recorded.
+    /// The status of its streaming sinks, while it is recorded.
     pub streams: Vec<StreamStatus>,
     /// The number of bytes that sinks accepted.
     pub bytes: u64,
@@ -34,9 +34,9 @@ pub struct Recorded {
     pub notices: Vec<Notice>,
     /// Damage found in its rings or metadata.
     pub notes: Vec<String>,
-    /// Errors of its sinks. That the recording has its largest size is none.
+    /// Errors of its sinks. Reaching the maximum size of the recording is not an error.
     pub errors: Vec<String>,
-    /// True if its sinks have refused packets because the recording has its largest size.
+    /// True if its sinks have refused packets because the recording has reached its maximum size.
     pub is_full: bool,
 }
 
@@ -46,7 +46,8 @@ impl Recorded {
         Self { process: Some(process), errors: vec![reason], ..Self::default() }
     }
 
-    /// Adds to the process's acknowledgement what only the recorder knows: the outputs, and the counters of a process that was killed.
+    /// Adds to the process's acknowledgement the data that only the recorder has: the outputs, and the counters of a process that was
+    /// killed.
     pub fn add_to(&self, ack: &mut Ack) {
         match &self.counters {
             // For a killed process the counters in the rings are more recent than its acknowledgement.
@@ -59,7 +60,7 @@ impl Recorded {
         ack.notices.extend(self.notices.iter().cloned());
     }
 
-    /// The sum of this and another recording of the same process.
+    /// Returns the sum of this and another recording of the same process.
     #[must_use]
     pub fn and(mut self, other: &Self) -> Self {
         let counters = [self.counters.take(), other.counters.clone()];

@@ -1,4 +1,4 @@
-//! What a recorder does in a round: it finds new processes, drains those that it has, and ends those that have ended.
+//! A round of a recorder: it finds new processes, drains the known ones, and ends those that have ended.
 
 use super::NAME;
 use super::files::{self, OpenFiles};
@@ -21,10 +21,10 @@ use tracepoint_sinks::consumer_loop::Round;
 /// The shortest and longest interval before the creation of sinks is retried after an error.
 const MIN_RETRY: Duration = Duration::from_millis(500);
 const MAX_RETRY: Duration = Duration::from_secs(8);
-/// How many new processes are leased under one lock, and how long the first ones wait for it.
+/// Number of new processes that are leased under one lock, and the maximum time that the first ones wait for it.
 const TAKEN_AT_ONCE: usize = 32;
 const TAKE_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long `finish` waits for processes that have acknowledged the end.
+/// Maximum time that `finish` waits for processes that have acknowledged the end.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Called when the processes that are recorded have changed, or the output is full.
@@ -44,10 +44,10 @@ pub(super) struct State {
     processes: BTreeMap<String, RemoteProcess>,
     /// Processes whose sinks could not be created, by the name of their directory.
     refused: BTreeMap<String, Refused>,
-    /// Threads that finish sinks which may block, by the name of the process's directory. A lease does not exclude this recorder itself, so a
-    /// directory must not be attached again before its thread has ended.
+    /// Threads that finish sinks which may block, by the name of the process's directory. A lease does not exclude this recorder itself, so
+    /// a directory must not be attached again before its thread has ended.
     ending: BTreeMap<String, JoinHandle<Recorded>>,
-    /// The directories that the last round could not look at, because another process held the lock; and the error.
+    /// The directories that the last round could not read because another process held the lock; and the error.
     unseen: Option<(Vec<String>, String)>,
     done: Vec<Recorded>,
     on_change: Option<OnChange>,
@@ -71,7 +71,7 @@ struct Refused {
 }
 
 impl State {
-    /// No process is found yet.
+    /// Creates the state without processes.
     pub(super) fn new(
         session: PrivateDir,
         (sinks, buckets): (Vec<SinkSpec>, Option<Buckets>),
@@ -120,7 +120,7 @@ impl State {
             let is_silent = |process: &RemoteProcess| silent.contains(&process.key());
             self.unseen.is_none() && self.processes.values().all(is_silent)
         };
-        // The first one may take long: it takes the rest of all rings.
+        // The first round may take long: it drains the remaining contents of all rings.
         let mut has_all = last_round();
         let began = Instant::now();
         while !has_all && began.elapsed() < FINISH_TIMEOUT {
@@ -137,7 +137,7 @@ impl State {
         self.round_within(if self.processes.is_empty() { TAKE_TIMEOUT } else { Duration::ZERO })
     }
 
-    /// Likewise; waits for so long for the lock on the directories of new processes.
+    /// The same with a maximum time to wait for the lock on the directories of new processes.
     fn round_within(&mut self, timeout: Duration) -> Round {
         let before = self.progress();
         self.unseen = self.attach_new(timeout).err();
@@ -148,7 +148,7 @@ impl State {
         round
     }
 
-    /// What [`Recorder::on_change`](super::Recorder::on_change) tells of.
+    /// Returns the state whose changes are reported to [`Recorder::on_change`](super::Recorder::on_change).
     fn progress(&self) -> ([usize; 3], bool) {
         ([self.processes.len(), self.refused.len(), self.ending.len() + self.done.len()], self.allowance.is_used_up())
     }
@@ -161,7 +161,7 @@ impl State {
             // Checked before its packets are drained, so that everything that an ended process wrote is visible.
             let has_ended = process.has_ended();
             let (packets, fullness) = process.take(&self.rights);
-            // Counted after it has got new rings.
+            // Counted after its new rings were added.
             if open + process.files() > may_be_open {
                 process.close_files();
             } else {
@@ -185,7 +185,7 @@ impl State {
         result
     }
 
-    /// Attaches new processes. The error has those that could not be looked at, because another process held the lock.
+    /// Attaches new processes. The error contains those that could not be read because another process held the lock.
     fn attach_new(&mut self, timeout: Duration) -> Result<(), (Vec<String>, String)> {
         if self.rings.is_none() {
             self.rings = RemoteRingDirs::open(&self.session);
@@ -209,7 +209,7 @@ impl State {
             })?;
             for (name, dir) in some.iter().zip(taken) {
                 let attached = match dir {
-                    // It is not ready yet, or another recorder has it.
+                    // It is not ready yet, or another recorder has leased it.
                     Ok(None) => continue,
                     Ok(Some(dir)) => self.shortage(kept, largest).map_or(Ok(dir), Err).and_then(|dir| {
                         RemoteProcess::attach(dir, (&self.sinks, self.buckets.as_ref()), &self.allowance, &self.rights)
@@ -237,7 +237,8 @@ impl State {
         Ok(())
     }
 
-    /// Why no further process can be recorded, if files are missing for it, also without those that are open between two rounds.
+    /// Returns the reason why no further process can be recorded, if descriptors are missing even after closing the files that are open
+    /// between two rounds.
     fn shortage(&mut self, kept: usize, largest: usize) -> Option<String> {
         self.open.shortage(kept, largest)?;
         self.processes.values_mut().for_each(RemoteProcess::close_files);
@@ -263,10 +264,10 @@ impl State {
         }
     }
 
-    /// Drains what the remaining processes have committed, and waits for all sinks.
+    /// Drains the committed packets of the remaining processes, and waits for all sinks.
     fn end_all(&mut self) {
         for process in std::mem::take(&mut self.processes).into_values() {
-            // Its last packets are taken after this.
+            // Its last packets are taken after this check.
             let runs = !process.has_ended();
             self.end(process, runs);
         }
@@ -275,7 +276,7 @@ impl State {
         let refused = std::mem::take(&mut self.refused).into_iter().map(|(name, refused)| (name, refused.reason));
         let unseen = self.unseen.take().into_iter();
         let unseen = unseen.flat_map(|(names, reason)| names.into_iter().map(move |name| (name, reason.clone())));
-        // One that was refused before has a reason of its own.
+        // A process that was refused before has its own reason.
         let unread: BTreeMap<_, _> = unseen.chain(refused).collect();
         let recorded = |(name, reason): (String, _)| Some(Recorded::refused(ProcessKey::of_directory(&name)?, reason));
         self.done.extend(unread.into_iter().filter_map(recorded));

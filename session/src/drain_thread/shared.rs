@@ -1,8 +1,8 @@
 //! A drain shared by the drain thread and the threads that control the session.
 //!
 //! The drain thread holds the lock while a sink writes, which may take forever if a disk hangs or a pipe has no reader. A thread that
-//! controls several sessions waits for the lock with a timeout; after a timeout it does not wait again until the drain thread has
-//! completed a round. Operations that involve sinks run on a thread of their own.
+//! controls several sessions waits for the lock with a timeout; after a timeout it does not wait again until the drain thread has completed
+//! a round. Operations that involve sinks run on a separate thread.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,11 +15,11 @@ use tracepoint_sinks::consumer_loop::ConsumerLoop;
 use tracepoint_sinks::own_thread;
 use tracepoint_sinks::{Drain, SinkError};
 
-/// Actions of the errors: one that was not done, and one that will be done later.
+/// Parts of error messages: the operation was not done; the operation will be done later.
 const BLOCKS: &str = "reach the sinks: one of them blocks";
 const LATE: &str = "wait for the sinks: one of them blocks; the operation will complete when that sink continues";
 
-/// Returns whether the operation that [`SharedDrain::act`] did not wait for will be done later.
+/// Returns whether the operation that [`SharedDrain::act`] stopped waiting for will be done later.
 pub(crate) fn will_complete_later(error: &SinkError) -> bool {
     error.io_error().kind() == io::ErrorKind::TimedOut
 }
@@ -30,9 +30,9 @@ pub(crate) struct SharedDrain {
     drain: YieldingLock<Option<Drain>>,
     /// The loop of the drain thread.
     rounds: ConsumerLoop,
-    /// How long controlling threads wait for the lock; without limit until it is set.
+    /// Maximum time that controlling threads wait for the lock; unlimited until it is set.
     timeout: OnceLock<Duration>,
-    /// Whether a wait timed out since the last round of the drain thread. Relaxed: a stale value at worst costs one more wait.
+    /// True if a wait timed out since the last round of the drain thread. Relaxed: a stale value at worst costs one more wait.
     is_overdue: AtomicBool,
 }
 
@@ -43,7 +43,7 @@ impl SharedDrain {
         Self { drain, rounds, timeout: OnceLock::new(), is_overdue: AtomicBool::new(false) }
     }
 
-    /// Limits how long controlling threads wait. Only the first call has an effect.
+    /// Limits the time that controlling threads wait. Only the first call has an effect.
     pub(crate) fn set_timeout(&self, timeout: Duration) {
         let _ = self.timeout.set(timeout);
     }
@@ -53,7 +53,7 @@ impl SharedDrain {
         &self.rounds
     }
 
-    /// For the drain thread. `None` once the drain was taken, here and below.
+    /// Runs a round of the drain thread. `None` once the drain was taken, here and below.
     pub(crate) fn round<R>(&self, act: impl FnOnce(&mut Drain) -> R) -> Option<R> {
         let result = self.drain.lock_for_round().as_mut().map(act);
         self.is_overdue.store(false, Ordering::Relaxed);
@@ -65,7 +65,7 @@ impl SharedDrain {
         self.drain.lock().as_mut().map(act)
     }
 
-    /// Runs an operation that involves no sink; an error if the lock is not free in time.
+    /// Runs an operation that involves no sink; returns an error if the lock is not free in time.
     pub(crate) fn inspect<R>(&self, act: impl FnOnce(&mut Drain) -> R) -> Result<Option<R>, SinkError> {
         let Some(&timeout) = self.timeout.get() else { return Ok(self.with(act)) };
         let timeout = if self.is_overdue.load(Ordering::Relaxed) { Duration::ZERO } else { timeout };
@@ -80,7 +80,7 @@ impl SharedDrain {
         self.drain.lock_within(Duration::ZERO)?.as_mut().map(act)
     }
 
-    /// Runs an operation that involves sinks; an error if it does not complete in time. After [`LATE`] it completes later.
+    /// Runs an operation that involves sinks; returns an error if it does not complete in time. After [`LATE`] it completes later.
     pub(crate) fn act<R: Send + 'static>(
         self: &Arc<Self>,
         act: impl FnOnce(&mut Drain) -> Result<R, SinkError> + Send + 'static,

@@ -1,7 +1,7 @@
-//! What the sinks that stream have done, in a file beside the rings: a process that is killed leaves it, and recovery then knows which of the packets that
-//! are in no ring any more their peers have.
+//! The progress of streaming sinks, in a file next to the rings. If the process is killed, recovery reads from it which packets that are no
+//! longer in a ring were received by the peers.
 //!
-//! The file says what was acknowledged some time ago, never more than the peers have.
+//! The file may lag behind the acknowledgements of the peers, but never exceeds them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,15 +9,16 @@ use tracepoint_run_dir::session_dir::ProcessDir;
 use tracepoint_run_dir::stream_status::{STREAMS, StreamStatus};
 use tracepoint_sinks::{Sink, StreamWatch};
 
-/// The pause between two writes, as that of a recorder: how old the list is at most when its process is killed, while packets are acknowledged.
+/// The interval between two writes, equal to that of a recorder: the maximum age of the list when its process is killed while packets are
+/// acknowledged.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// The senders of a session, also those that have ended: what they had sent is at their peers.
+/// The senders of a session, including ended ones: the peers have the packets that they sent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Senders(Arc<Mutex<Vec<StreamWatch>>>);
 
 impl Senders {
-    /// Adds a sink, if it streams.
+    /// Adds a sink if it streams.
     pub(crate) fn add(&self, sink: &mut dyn Sink) {
         let watch = sink.extension().and_then(|sink| sink.stream());
         self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(watch);
@@ -34,7 +35,7 @@ pub(crate) struct StreamsFile {
     dir: Arc<ProcessDir>,
     senders: Senders,
     looked: Instant,
-    /// The events that were acknowledged when it was written last.
+    /// The acknowledged events at the last write.
     written: Vec<Vec<(u32, u64, u64)>>,
 }
 
@@ -43,7 +44,7 @@ impl StreamsFile {
         Self { dir, senders, looked: Instant::now(), written: Vec::new() }
     }
 
-    /// Writes the file, if its time has come and more was acknowledged. Without room, the last one stays.
+    /// Writes the file, if it is due and more events were acknowledged. Without space on the file system, the last version stays.
     pub(super) fn write(&mut self) {
         if self.looked.elapsed() < PAUSE {
             return;

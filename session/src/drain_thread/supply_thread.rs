@@ -1,4 +1,4 @@
-//! The thread that makes rings for new threads, and for those whose own are full, while the drain sleeps or is in a sink that is slow.
+//! The thread that creates rings for new threads, and for threads whose own are full, while the drain sleeps or a slow sink blocks it.
 //!
 //! ```text
 //!   asleep ──a thread takes one of the last spare rings──▶ supplies ──the drain is in a round──▶ supplies every 2 ms until that ends
@@ -6,8 +6,8 @@
 //!      └─────────────────────────────────────────────────────┴──────────────────────────────────────────────────┘
 //! ```
 //!
-//! So it does not run while there are rings enough, however many events come. The threads of a channel that [wakes
-//! nobody](tracepoint_core::channel::Channel::no_wake) do not wake it: then the drain does, at the beginning of each round that has packets.
+//! Therefore it does not run while there are enough rings, however many events occur. The threads of a channel that [wakes
+//! nobody](tracepoint_core::channel::Channel::no_wake) do not wake it: the drain does so, at the beginning of each round that has packets.
 
 use std::io;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use tracepoint_sinks::own_thread;
 
 /// Thread name, as shown by `top -H`.
 const NAME: &str = "tracepoint-supply";
-/// The interval between two looks in a round of the drain: rings of 1 MiB get full in 8 ms at 5 million events a second, and two are spare.
+/// The interval between two checks in a round of the drain: rings of 1 MiB fill up in 8 ms at 5 million events a second, and two are spare.
 const INTERVAL: Duration = Duration::from_millis(2);
 
-/// The thread. It ends when this is dropped.
+/// The thread. It ends when this value is dropped.
 #[derive(Debug)]
 pub(super) struct SupplyThread {
     shared: Arc<Shared>,
@@ -34,9 +34,9 @@ pub(super) struct SupplyThread {
 struct Shared {
     supplier: RingSupplier,
     word: Arc<WakeWord>,
-    /// Whether the drain is in a round. Relaxed: a look more or less does no harm.
+    /// True while the drain is in a round. Relaxed: one check more or less is harmless.
     is_draining: AtomicBool,
-    /// Relaxed: stored before the word is woken, and loaded behind the announcement (W1, W2).
+    /// Relaxed: stored before the word is woken, and loaded after the announcement (W1, W2).
     is_ended: AtomicBool,
 }
 
@@ -54,7 +54,7 @@ impl SupplyThread {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Runs a round of the drain that has packets, watched.
+    /// Runs a round of the drain that has packets, while the thread supplies rings.
     pub(super) fn watched<R>(&self, round: impl FnOnce() -> R) -> R {
         self.shared.is_draining.store(true, Ordering::Relaxed);
         if self.shared.supplier.is_never_woken() {

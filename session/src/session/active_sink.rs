@@ -7,7 +7,7 @@ use tracepoint_sinks::SinkId;
 
 #[derive(Debug)]
 pub(super) struct ActiveSink {
-    /// Its id in the drain; unset until the drain has added it, which another sink may delay by blocking.
+    /// Its id in the drain; unset until the drain has added it, which a blocking sink may delay.
     pub(super) id: Arc<OnceLock<SinkId>>,
     /// Its description; `None` for the placeholder of a session without sinks.
     pub(super) spec: Option<SinkSpec>,

@@ -15,7 +15,7 @@ pub(super) struct BudgetThread(#[expect(dead_code, reason = "dropping it wakes a
 impl BudgetThread {
     pub(super) fn start(active: &Arc<Mutex<Active>>) -> io::Result<Self> {
         let (stop, stopped) = channel();
-        // A weak reference: the session ends when its owner drops it, whether this thread has ended or not.
+        // A weak reference: the session ends when its owner drops it, regardless of this thread.
         let active = Arc::downgrade(active);
         let body = move || {
             own_thread::begin();

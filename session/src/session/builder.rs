@@ -33,19 +33,19 @@ use tracepoint_sinks::own_thread;
 #[must_use = "a session does nothing until it is started"]
 pub struct SessionBuilder {
     name: String,
-    /// Its sinks are in `sinks`.
+    /// Without its sinks, which are in `sinks`.
     spec: SessionSpec,
     sinks: Vec<SinkSource>,
     /// True if the default channel was set.
     has_channel: bool,
     place: RingPlace,
     clock: Option<Clock>,
-    /// How long the caller waits for sinks while the session runs; `None` for no limit.
+    /// Maximum time that the caller waits for sinks while the session runs; `None` for no limit.
     sink_timeout: Option<Duration>,
     /// Initial number of rings of the default channel, unless its description sets it.
     rings_at_first: Option<usize>,
     trace_name: Option<String>,
-    /// Where the snapshot at a panic is written.
+    /// The directory of the snapshot at a panic.
     on_panic: Option<PathBuf>,
 }
 
@@ -54,7 +54,7 @@ impl SessionBuilder {
         Self::from_spec(name, SessionSpec::new())
     }
 
-    /// The session that `spec` describes, as in `session.toml`; more can be added. State, tag and owner of `spec` are ignored:
+    /// Creates a builder from `spec`, as in `session.toml`; more can be added. State, tag and owner of `spec` are ignored:
     /// [`start`](Self::start) starts the session.
     pub fn from_spec(name: impl Into<String>, mut spec: SessionSpec) -> Self {
         let sinks = std::mem::take(&mut spec.sinks).into_iter().map(SinkSource::from).collect();
@@ -73,15 +73,15 @@ impl SessionBuilder {
         }
     }
 
-    /// The current description. A sink that is an object appears in it by its name.
+    /// Returns the current description. A sink that is an object appears in it by its name.
     pub fn spec(&self) -> SessionSpec {
         let mut spec = self.spec.clone();
         spec.sinks = self.sinks.iter().map(SinkSource::spec).collect();
         spec
     }
 
-    /// Adds a rule, which selects events to record: a pattern for `provider:name`, or a [`Rule`] with conditions. A pattern that starts with
-    /// `!` excludes events, whatever the other rules say. A session without a rule records nothing.
+    /// Adds a rule, which selects events to record: a pattern for `provider:name`, or a [`Rule`] with conditions. A pattern that starts
+    /// with `!` excludes events, regardless of the other rules. A session without a rule records nothing.
     ///
     /// [`start`](Self::start) returns an error for a rule that is invalid or matches no event.
     ///
@@ -133,103 +133,103 @@ impl SessionBuilder {
         self
     }
 
-    /// Puts the rings into files below `path`, in `rings/PID-START/`. The default is the run directory (`RunDir`), in
-    /// `sessions/NAME/rings/PID-START/`. The directory and its missing parents are made, for this user only. The last call of this and
-    /// [`SessionBuilder::in_memory`] decides.
+    /// Stores the rings in files below `path`, in `rings/PID-START/`. The default is the run directory (`RunDir`), in
+    /// `sessions/NAME/rings/PID-START/`. The directory and its missing parents are created, for this user only. The last call of this and
+    /// [`SessionBuilder::in_memory`] applies.
     pub fn dir(mut self, path: impl Into<PathBuf>) -> Self {
         self.place.set_dir(path.into());
         self
     }
 
-    /// Puts the rings into anonymous memory: they are lost when the process is killed. No file is written for them.
+    /// Stores the rings in anonymous memory: they are lost when the process is killed. No file is written for them.
     pub fn in_memory(mut self) -> Self {
         self.place.in_memory = true;
         self
     }
 
-    /// Whether ring files may be on a disk, where a store can stall for tens of milliseconds while the kernel writes the page. The default
-    /// is no.
+    /// Sets whether ring files may be on a disk, where a store can stall for tens of milliseconds while the kernel writes the page. The
+    /// default is `false`.
     pub fn allow_disk_rings(mut self, allow: bool) -> Self {
         self.place.allow_disk = allow;
         self
     }
 
-    /// Maximum size of the session's rings in this process, in bytes: 128 MiB by default. A quarter of the memory that is free in the
-    /// process's cgroup and in the file system of the rings stays free in any case. A ring beyond that is not made; threads without a ring
-    /// lose their events, which are counted as `no_ring`.
+    /// Sets the maximum size of the session's rings in this process, in bytes: 128 MiB by default. In any case, a quarter of the free
+    /// memory in the process's cgroup and in the file system of the rings stays free. A ring beyond these limits is not created; threads
+    /// without a ring lose their events, which are counted as `no_ring`.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.spec.limits.memory = bytes;
         self
     }
 
-    /// Maximum size of the session's ring files in bytes, summed over all living processes: by default none but the bound of
-    /// [each process](Self::memory). Each ring costs a look at the rings of all processes then.
+    /// Sets the maximum size of the session's ring files in bytes, summed over all living processes: by default only [each
+    /// process](Self::memory) has a limit. With this limit, creating a ring takes a check of the rings of all processes.
     pub fn memory_cap(mut self, bytes: u64) -> Self {
         self.spec.limits.memory_cap = Some(bytes);
         self
     }
 
-    /// Number of different events that each channel has counters for: by default the number of events of the program. An event takes 128
-    /// bytes in each ring; a session cannot [enable](Session::enable) more different events than this.
+    /// Sets the number of different events for which each channel has counters: by default the number of events of the program. An event
+    /// takes 128 bytes in each ring; a session cannot [enable](Session::enable) more different events than this.
     pub fn max_events(mut self, events: usize) -> Self {
         self.spec.limits.max_events = Some(events);
         self
     }
 
-    /// Whether the program survives the truncation of a ring file (`truncate`, `> FILE`) while the session runs. By default it does not, as
-    /// with any mapped file: the next access to the ring ends the program by SIGBUS.
+    /// Sets whether the program survives the truncation of a ring file (`truncate`, `> FILE`) while the session runs. By default it does
+    /// not, as with any mapped file: the next access to the ring ends the program by SIGBUS.
     ///
     /// With `true`, starting the session installs a SIGBUS handler. It replaces the lost pages by zeroed memory and counts them
-    /// ([`Summary::cut_off_pages`](super::Summary::cut_off_pages)); the ring is abandoned with its contents and counters, its thread gets
-    /// another ring in the drain's next round, within 200 ms, and the account is marked incomplete. Signals with another cause go to the
-    /// handler that was installed before. The program still ends if the thread blocks SIGBUS; a sink that passes lost memory to the kernel
-    /// fails, which `stop` reports. The handler stays installed; a handler that is installed later should forward signals to it. There is no
-    /// cost per event. At most 4096 rings of a process are guarded; more are not made.
+    /// ([`Summary::cut_off_pages`](super::Summary::cut_off_pages)). The ring is abandoned with its contents and counters, its thread gets
+    /// another ring in the drain's next round, within 200 ms, and the account is marked incomplete. The handler forwards signals with
+    /// another cause to the previously installed handler. The program still ends if the thread blocks SIGBUS; a sink that passes lost
+    /// memory to the kernel fails, which `stop` reports. The handler stays installed; a handler that is installed later should forward
+    /// signals to it. There is no cost per event. At most 4096 rings of a process are guarded; no more are created.
     pub fn survive_cut_off_rings(mut self, survive: bool) -> Self {
         self.place.survive_cut_off = survive;
         self
     }
 
-    /// Number of dead processes of this session whose rings are kept for `tracectl recover`: the newest 8 by default.
-    /// Older ones are removed when the session starts.
+    /// Sets the number of dead processes of this session whose rings are kept for `tracectl recover`: the newest 8 by default. Older ones
+    /// are removed when the session starts.
     pub fn keep_dead(mut self, processes: usize) -> Self {
         self.spec.limits.keep_dead = processes;
         self
     }
 
-    /// Maximum size of the kept rings of dead processes in bytes, newest first: 1 GiB by default. Applies together with
+    /// Sets the maximum size of the kept rings of dead processes in bytes, newest first: 1 GiB by default. Applies together with
     /// [`SessionBuilder::keep_dead`].
     pub fn keep_dead_bytes(mut self, bytes: u64) -> Self {
         self.spec.limits.keep_dead_bytes = bytes;
         self
     }
 
-    /// The clock of the events. A process has one clock: by default the one that another session or
-    /// [`tracepoint_core::clock::select`] chose, else [`Clock::Monotonic`].
+    /// Sets the clock of the events. A process has one clock: by default the one selected by another session or
+    /// [`tracepoint_core::clock::select`], else [`Clock::Monotonic`].
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = Some(clock);
         self
     }
 
-    /// Takes a [snapshot](Session::snapshot) into `dir` at the first panic of the process while the session runs, whether the panic unwinds,
-    /// is caught, or ends the process (`panic = "abort"`); later panics take none. If `dir` exists and is not empty, the snapshot goes into
-    /// `dir-PID-TIME` beside it. A message on standard error says where it is, or why there is none. A panic in a probe or field expression
-    /// is caught and counted, and does not count as one.
+    /// Takes a [snapshot](Session::snapshot) into `dir` at the first panic of the process while the session runs, whether the panic
+    /// unwinds, is caught, or ends the process (`panic = "abort"`); later panics take none. If `dir` exists and is not empty, the snapshot
+    /// is written to `dir-PID-TIME` next to it. A message on standard error contains its path, or the reason why there is none. A panic in
+    /// a probe or field expression is caught and counted, and does not trigger a snapshot.
     ///
-    /// Starting the session chains a panic hook in front of the installed one: it has a thread write the snapshot, waits for it, and then
-    /// runs the other hook. A hook that the program installs later, without calling the previous one, replaces it. The hook stays
-    /// installed; without a session that wants a snapshot it does nothing.
+    /// Starting the session installs a panic hook that precedes the existing one: it starts a thread that writes the snapshot, waits for
+    /// it, and then runs the existing hook. A hook that the program installs later, without calling the previous one, replaces it. The hook
+    /// stays installed; without a session that requests a snapshot it does nothing.
     pub fn on_panic(mut self, dir: impl Into<PathBuf>) -> Self {
         self.on_panic = Some(dir.into());
         self
     }
 
-    /// Does `action` whenever `when` occurs in this process, or, for [`When::CoreDump`], in any while this one lives or because it died: takes a
-    /// [snapshot](Do::Snapshot) of this process's rings, or notifies.
+    /// Performs `action` whenever `when` occurs in this process, or, for [`When::CoreDump`], when any process dumps core while this one
+    /// lives or because this one died: takes a [snapshot](Do::Snapshot) of this process's rings, or notifies.
     ///
-    /// A core dump is noticed by a helper that the kernel starts, other conditions by a thread of this process; `docs/triggers.md` has
-    /// what that takes. The triggers are in a file beside the rings, which must be in the run directory. [`start`](Self::start) fails for
-    /// actions and conditions that only sessions of a controller have, and for other places of the rings.
+    /// A core dump is detected by a helper that the kernel starts, other conditions by a thread of this process; `docs/triggers.md`
+    /// describes the requirements. The triggers are in a file next to the rings, which must be in the run directory. [`start`](Self::start)
+    /// fails for actions and conditions that only sessions of a controller support, and for other locations of the rings.
     ///
     /// ```no_run
     /// use tracepoint::{Channel, Do, Session, When};
@@ -246,19 +246,19 @@ impl SessionBuilder {
         self
     }
 
-    /// Limits how long the caller waits for the session's sinks while it runs.
+    /// Limits the time that the caller waits for the session's sinks while it runs.
     pub(crate) const fn sink_timeout(mut self, timeout: Duration) -> Self {
         self.sink_timeout = Some(timeout);
         self
     }
 
-    /// Initial number of rings of the default channel, unless its description sets it.
+    /// Sets the initial number of rings of the default channel, unless its description sets it.
     pub(crate) const fn rings_at_first(mut self, rings: usize) -> Self {
         self.rings_at_first = Some(rings);
         self
     }
 
-    /// Name of the process's traces in a directory with several.
+    /// Sets the name of the process's traces in a directory with several.
     pub(crate) fn trace_name(mut self, name: String) -> Self {
         self.trace_name = Some(name);
         self
@@ -320,7 +320,7 @@ impl SessionBuilder {
         Session::new(recording, spec, matcher, triggers, statistics)
     }
 
-    /// Checks that its triggers, if it has any, can be written beside its rings.
+    /// Checks that its triggers, if there are any, can be written next to its rings.
     fn check_place_of_triggers(&self, spec: &SessionSpec) -> Result<(), SessionError> {
         if spec.triggers().next().is_some() && !self.place.is_in_run_dir() {
             let reason = "a session with triggers must have its rings in the run directory: leave `.dir(path)` and `.in_memory()` out";
@@ -349,7 +349,7 @@ impl SessionBuilder {
     }
 }
 
-/// Watches for the conditions of its triggers that this process notices by itself.
+/// Watches the conditions of its triggers that this process detects itself.
 pub(super) fn follow_triggers(
     triggers: &mut InProcessTriggers,
     spec: &SessionSpec,
@@ -406,7 +406,7 @@ fn check_matched(
     Ok(())
 }
 
-/// The event of the rule's latency that the program does not have.
+/// Returns the event of the rule's latency that the program does not have.
 fn missing_end(rule: &Rule, all: &[PlannedEvent]) -> Option<String> {
     let Some(Ok(RuleStatistic::Compute(spec))) = rule.statistic.as_ref().map(|text| text.parse()) else { return None };
     let Measure::Latency { begin, end, .. } = spec.measure() else { return None };

@@ -24,7 +24,7 @@ pub(crate) struct Changed {
     pub(crate) more_events: bool,
     /// Deviations of the recording from the description.
     pub(crate) notices: Vec<Notice>,
-    /// Errors of the parts that failed; the other parts were done.
+    /// Errors of the parts that failed; the other parts were applied.
     pub(crate) errors: Vec<SessionError>,
 }
 
@@ -65,7 +65,8 @@ impl Recording {
         changed
     }
 
-    /// Settings of open channels, and limits, that differ from their descriptions: a recording keeps those that it began with.
+    /// Returns notices about settings of open channels, and limits, that differ from their descriptions: a recording keeps its original
+    /// ones.
     pub(crate) fn pending_settings(&self, spec: &SessionSpec) -> Vec<Notice> {
         let Some(running) = self.running() else { return Vec::new() };
         let pending = |channel: &ChannelSpec| {
@@ -137,7 +138,7 @@ impl Running {
             Ok(_) => {
                 self.channels.commit_add();
                 self.trace.process.modules.append(&mut further);
-                // Its events may wait for a shorter time than the interval in which the drain thread sleeps.
+                // Its events may wait for less time than the interval in which the drain thread sleeps.
                 self.drain.rounds().wake();
             }
             // The drain may add it later; the next attempt continues from here.
@@ -232,7 +233,7 @@ impl Running {
         self.live.list_outputs(lines, &self.rings.store)
     }
 
-    /// The descriptions in `wanted` without a sink. Two equal descriptions are two sinks.
+    /// Returns the descriptions in `wanted` without a sink. Two equal descriptions are two sinks.
     fn missing_sinks(&self, wanted: &[SinkSpec]) -> Vec<SinkSpec> {
         let mut there: Vec<_> = self.sinks.iter().filter_map(|sink| sink.spec.as_ref()).collect();
         let mut missing = Vec::new();

@@ -13,7 +13,7 @@ pub(super) struct Channels {
     next_class: u32,
     /// The names of removed channels: they are not reused, because stream files are named after them.
     removed: Vec<String>,
-    /// An open channel that the sinks do not know yet, because one of them blocks.
+    /// An open channel that has not been described to the sinks yet, because one of them blocks.
     pending: Option<Arc<OpenChannel>>,
 }
 
@@ -72,7 +72,7 @@ impl Channels {
         }
     }
 
-    /// Makes the opened channel one of the session's.
+    /// Adds the opened channel to the session.
     pub(super) fn commit_add(&mut self) {
         self.open.extend(self.pending.take());
     }
@@ -82,7 +82,7 @@ impl Channels {
         self.pending.take().iter().for_each(|channel| channel_room::close(channel));
     }
 
-    /// Takes out the channel called `name`, unless it is the default one.
+    /// Removes and returns the channel called `name`, unless it is the default one.
     pub(super) fn remove(&mut self, name: &str) -> Option<Arc<OpenChannel>> {
         let index = self.open.iter().skip(1).position(|channel| channel.name() == name)?;
         self.removed.push(name.to_owned());

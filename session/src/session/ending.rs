@@ -18,7 +18,7 @@ pub(crate) struct Ending {
 }
 
 impl Recording {
-    /// Ends the recording: when this returns its events are disabled. A thread of its own finishes the sinks.
+    /// Ends the recording: its events are disabled on return. A separate thread finishes the sinks.
     pub(crate) fn end(mut self) -> Ending {
         let (done, reports) = channel();
         let ending = Ending { session: self.name().to_owned(), reports };
@@ -47,7 +47,7 @@ fn finish(rest: &Mutex<Option<Running>>, done: &Sender<Vec<SinkReport>>) {
 }
 
 impl Ending {
-    /// The result; `None` if a sink is slow or blocks until `deadline`.
+    /// Returns the result; `None` if a sink is slow or blocks until `deadline`.
     pub(crate) fn wait_until(&self, deadline: Instant) -> Option<Result<Summary, SessionError>> {
         let reports = match self.reports.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok(reports) => reports,

@@ -71,7 +71,7 @@ pub enum SessionError {
     NoChannel {
         /// The name.
         name: String,
-        /// The channels that it has.
+        /// The session's channels.
         known: String,
     },
     /// A removed channel had this name, and stream files are named after it.
@@ -93,7 +93,7 @@ pub enum SessionError {
     NoSuchRule {
         /// The rule.
         rule: String,
-        /// The rules that it has.
+        /// The session's rules.
         known: String,
     },
     /// A sink failed during a change.
@@ -108,17 +108,17 @@ pub enum SessionError {
     /// A channel cannot be opened.
     #[error("the channel cannot be opened: {0}")]
     Channel(#[from] ConfigError),
-    /// The process has too many channels open for those of the session. Nothing was made.
+    /// The process has too many open channels to add those of the session. Nothing was created.
     #[error(
         "this process has {open} channels open, the session needs {needed} more, and {most} are allowed together; stop or destroy a session \
          that records in it"
     )]
     NoChannelLeft {
-        /// How many channels the sessions have that this process records.
+        /// Number of channels of all sessions that this process records.
         open: usize,
-        /// How many the session has.
+        /// Number of channels that the session needs.
         needed: usize,
-        /// How many a process may have.
+        /// Maximum number of channels in a process.
         most: usize,
     },
     /// The rules match more events than a channel has ids.
@@ -129,7 +129,7 @@ pub enum SessionError {
     NoIds {
         /// The rule.
         rule: String,
-        /// Which events, and what to do.
+        /// The events, and advice.
         reason: String,
     },
     /// A sink cannot start.
@@ -158,7 +158,7 @@ pub enum SessionError {
     /// A sink cannot start a new chunk, and continues in the current one.
     #[error("{0}")]
     Rotate(#[source] SinkError),
-    /// A snapshot cannot be taken: nothing was written, and the session goes on.
+    /// A snapshot cannot be taken: nothing was written, and the session continues.
     #[error("cannot take a snapshot of the session {name}: {source}")]
     Snapshot {
         /// The session's name.
@@ -171,7 +171,7 @@ pub enum SessionError {
     NotRecorded {
         /// The name.
         name: String,
-        /// The names of those that it records.
+        /// The names of the sessions that it records.
         known: String,
     },
     /// A probe tried to stop, change, rotate, flush or copy the session.

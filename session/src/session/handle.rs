@@ -1,4 +1,4 @@
-//! What any thread can do with a running recording, without the lock of its session: snapshots, rotation, flushing.
+//! Operations on a running recording that any thread may call without the lock of its session: snapshots, rotation, flushing.
 //!
 //! A thread that panics may hold that lock, and its panic hook takes a snapshot. A snapshot therefore waits for no lock. The end of the
 //! recording waits for snapshots that are being written, because it removes the rings.
@@ -20,8 +20,8 @@ pub(crate) struct RecordingHandle {
     /// The process that started it.
     process: u32,
     drain: Arc<SharedDrain>,
-    /// `None` once the recording has ended. Held for reading by snapshots; for writing only at the end, so that a snapshot finds it locked
-    /// for writing only if the recording ends.
+    /// `None` once the recording has ended. Snapshots hold the lock for reading. It is held for writing only at the end, so a snapshot that
+    /// finds it locked for writing knows that the recording is ending.
     rings: RwLock<Option<RingStore>>,
 }
 
@@ -44,7 +44,7 @@ impl RecordingHandle {
         }
     }
 
-    /// Writes what the rings hold now into `out`.
+    /// Writes the current contents of the rings to `out`.
     pub(crate) fn snapshot(&self, out: &Path) -> Result<SnapshotSummary, SessionError> {
         self.check_caller()?;
         let rings = match self.rings.try_read() {
@@ -78,12 +78,12 @@ impl RecordingHandle {
         self.drain.act(flush).map_err(SessionError::Change)?.ok_or_else(|| self.stopped())
     }
 
-    /// The recording ends: there are no further snapshots, and none is being written when this returns.
+    /// Ends access to the rings: no further snapshots start, and none is being written when this returns.
     pub(super) fn close(&self) {
         *self.rings.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Fails where a caller cannot wait for the recording.
+    /// Fails if the caller cannot wait for the recording.
     fn check_caller(&self) -> Result<(), SessionError> {
         if self.process != process::id() {
             return Err(SessionError::Forked { name: self.name.clone(), process: self.process });

@@ -1,5 +1,5 @@
-//! What other processes see of a session that a program starts in code: a name that no session from outside has, and the session's description
-//! in the directory of its rings. Only sessions whose rings are in the run directory are seen.
+//! The data by which other processes see a session started in code: a name that no remotely controlled session has, and the session's
+//! description in the directory of its rings. Only sessions whose rings are in the run directory are visible.
 
 use super::recording::Recording;
 use super::rings::RingPlace;
@@ -11,8 +11,9 @@ use tracepoint_run_dir::rundir::RunDir;
 use tracepoint_session_io::owner::is_left_behind;
 use tracepoint_session_spec::SessionSpec;
 
-/// The name of the session: `name`, or `name@PID` where a session from outside is called `name`. The two would share a directory, and nobody
-/// could tell their traces apart. A program is not refused its session for what an operator has created.
+/// Returns the name of the session: `name`, or `name@PID` if a remotely controlled session is called `name`. The two would otherwise share
+/// a directory, and their traces could not be told apart. The session is not refused, because the operator's session must not affect the
+/// program.
 pub(super) fn free_name(name: String, place: &RingPlace, notices: &mut Vec<Notice>) -> String {
     if !place.is_in_run_dir() || !is_taken(&name) {
         return name;
@@ -22,7 +23,7 @@ pub(super) fn free_name(name: String, place: &RingPlace, notices: &mut Vec<Notic
     recorded
 }
 
-/// Returns whether there is a session from outside of this name.
+/// Returns whether there is a remotely controlled session of this name.
 fn is_taken(name: &str) -> bool {
     let open = || RunDir::of_traced_process().ok()?.open_subdir(SESSIONS).ok()?.open_subdir(name).ok();
     let Some(dir) = open() else { return false };
@@ -32,10 +33,10 @@ fn is_taken(name: &str) -> bool {
     }
 }
 
-/// Writes the current description beside the rings. Where that fails, an older one stays.
+/// Writes the current description next to the rings. If that fails, an older one stays.
 pub(super) fn publish(recording: &Recording, spec: &SessionSpec) {
     if let Some(Ok(dir)) = recording.ring_dir().map(PrivateDir::open) {
-        // An empty file, too, marks the rings as those of a session in code.
+        // Even an empty file marks the rings as those of a session in code.
         let _ = dir.replace(SESSION, spec.text().unwrap_or_default().as_bytes());
     }
 }

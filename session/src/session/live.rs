@@ -1,4 +1,4 @@
-//! The events of a running session: which ones the trace knows, and which of them are enabled.
+//! The events of a running session: those described in the trace, and which of them are enabled.
 //!
 //! An event that was enabled once keeps its id, and its place in the metadata, until its channel is closed.
 
@@ -56,7 +56,7 @@ pub(super) struct LiveEvents {
 }
 
 impl LiveEvents {
-    /// For a trace with these channels and this list of outputs.
+    /// Creates the events of a trace with these channels and this list of outputs.
     pub(super) fn new(trace: &TraceInfo, channels: &Channels, outputs: Option<Vec<u8>>) -> Self {
         Self {
             outputs,
@@ -73,8 +73,8 @@ impl LiveEvents {
         self.known.iter().map(|((channel, name), known)| (channel.as_str(), name.as_str(), known.id))
     }
 
-    /// Describes new events to the sinks and to readers of the rings. Afterwards either all or none of the new events are known, except those
-    /// that are returned, for which their channels have no ids. Known events may have further markers, which are enabled by the next switch.
+    /// Describes new events to the sinks and to readers of the rings. Afterwards either all or none of the new events are known, except the
+    /// returned ones, for which their channels have no ids. Known events may get further markers, which are enabled by the next switch.
     pub(super) fn describe(
         &mut self,
         events: &[PlannedEvent],
@@ -117,7 +117,7 @@ impl LiveEvents {
         Ok(left_out)
     }
 
-    /// Describes a new channel, and modules besides those of the trace, to readers of the rings.
+    /// Describes a new channel, and modules in addition to those of the trace, to readers of the rings.
     pub(super) fn describe_channel(
         &mut self,
         trace: &TraceInfo,
@@ -187,7 +187,7 @@ impl LiveEvents {
         self.switch_off(&BTreeSet::new());
     }
 
-    /// Enables exactly those of `events` that are known, and updates the filters of those that stay enabled. Returns whether it enabled
+    /// Enables exactly those of `events` that are known, and updates the filters of events that stay enabled. Returns whether it enabled
     /// further events.
     pub(super) fn switch_to(&mut self, events: &[PlannedEvent], channels: &Channels) -> Result<bool, SessionError> {
         let mut wanted: BTreeSet<Key> = events.iter().map(key).collect();
@@ -231,7 +231,7 @@ impl LiveEvents {
         }));
     }
 
-    /// Enables all events in `wanted`, with all their markers; none on an error. Returns whether any of them was disabled.
+    /// Enables all events in `wanted`, with all their markers; none on an error. Returns whether any of them was disabled before.
     fn switch_on(&mut self, wanted: &BTreeSet<Key>, channels: &Channels) -> Result<bool, SessionError> {
         let mut off = Vec::new();
         for ((channel, _), known) in self.known.iter_mut().filter(|(event, _)| wanted.contains(*event)) {
@@ -319,11 +319,11 @@ mod tests {
         zero(n: u64) { n: u64 = n }
     }
 
-    /// Collects the ids of the events described to it. Can be made to fail, or to block.
+    /// Collects the ids of the events that are described to it. Can be made to fail, or to block.
     #[derive(Clone, Debug, Default)]
     struct IdSink {
         fails: Arc<AtomicBool>,
-        /// Whether it was called while it was to block: its drain is locked from then on.
+        /// True once the sink was called while it had to block: its drain is locked from then on.
         is_reached: Arc<AtomicBool>,
         blocked: Arc<Mutex<()>>,
         ids: Arc<Mutex<Vec<u16>>>,
@@ -380,7 +380,7 @@ mod tests {
         type Values<'a> = (u64, ());
     }
 
-    /// A marker `late:callsite` that is known from now on, at this line of a file.
+    /// Creates a marker `late:callsite` that is known from now on, at this line of a file.
     fn late(field: &'static str, line: u32) -> RuntimeMarker<Number> {
         let integer = IntegerType { bits: 64, signed: false, base: Base::Decimal, order: ByteOrder::Little };
         let fields = Box::leak(Box::new([FieldDescriptor { name: field, ty: FieldType::Integer(integer), doc: "" }]));
@@ -397,7 +397,7 @@ mod tests {
         RuntimeMarker::register(parts, &update_lock()).expect("there are few")
     }
 
-    /// Those of the same fields are the same event; others get a number, also where they are declared before it.
+    /// Markers with the same fields are the same event; others get a number, even if they are declared before it.
     #[test]
     fn later_markers_are_recorded_beside_those_that_are_known() -> Result<(), Box<dyn std::error::Error>> {
         let first = late("n", 20);
@@ -435,7 +435,7 @@ mod tests {
         Ok(())
     }
 
-    /// Events for which there is no id are left out, and those that are known follow the rules.
+    /// Events without an id are left out, and known events follow the rules.
     #[test]
     fn events_beyond_the_ids_are_left_out() -> Result<(), Box<dyn std::error::Error>> {
         let events = events_of("full:");
@@ -470,7 +470,7 @@ mod tests {
         for _ in 0..3 {
             let error = switch(&mut session, &events).expect_err("a sink does not know them").to_string();
             assert!(error.contains("one of them blocks"), "{error}");
-            // The thread that calls the sink may begin later than the caller times out, and lock nothing until then.
+            // The thread that calls the sink may start after the caller's timeout, and holds no lock until then.
             while !sink.is_reached.load(Ordering::Relaxed) {
                 thread::yield_now();
             }

@@ -1,9 +1,9 @@
-//! Snapshots at the first panic of the process: a panic hook in front of the one that was installed before.
+//! Snapshots at the first panic of the process: a panic hook that precedes the previously installed one.
 //!
-//! The thread that panics may hold locks, of the program and of the session, and may have little stack left. So a thread of its own writes the
-//! snapshot, which waits for no lock that code of the program runs under, and the panicking thread waits for it. The previous
-//! hook runs afterwards, because it may end the process. A second thread that panics meanwhile waits too: under `panic = "abort"` it would
-//! otherwise end the process while the snapshot is written.
+//! The panicking thread may hold locks of the program and of the session, and may have little stack left. Therefore a separate thread
+//! writes the snapshot, without waiting for any lock that is held while code of the program runs, and the panicking thread waits for it.
+//! The previous hook runs afterwards, because it may end the process. A second thread that panics meanwhile waits too: under `panic =
+//! "abort"` it would otherwise end the process while the snapshot is written.
 
 use super::SessionError;
 use super::handle::RecordingHandle;
@@ -17,28 +17,28 @@ use std::{panic, process};
 use tracepoint_reader::RecoverError;
 use tracepoint_sinks::own_thread;
 
-/// How many names are tried for a directory.
+/// Maximum number of names that are tried for a directory.
 const MAX_NAMES: u32 = 100;
 
-/// A session that wants a snapshot.
+/// A session that requested a snapshot.
 #[derive(Debug)]
 struct Entry {
     recording: Weak<RecordingHandle>,
-    /// Where; `None` once a panic has taken it. Held while the snapshot is written.
+    /// The output directory; `None` once a panic has taken it. Held while the snapshot is written.
     out: Mutex<Option<PathBuf>>,
 }
 
 static ENTRIES: Mutex<Vec<Arc<Entry>>> = Mutex::new(Vec::new());
-/// The process whose sessions they are: in a forked child the lock may never be released. Relaxed: a process stores its own id before it
+/// The process that owns the sessions: in a forked child the lock may never be released. Relaxed: a process stores its own id before it
 /// adds an entry.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
-    /// Whether this thread writes a snapshot: if it panics, it does not wait for itself.
+    /// True while this thread writes a snapshot: if it panics, it must not wait for itself.
     static WRITES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Has a snapshot of `recording` written to `out` at the first panic of this process from now on. Installs the hook.
+/// Registers `recording` for a snapshot to `out` at the first panic of this process from now on. Installs the hook.
 pub(super) fn register(recording: &Arc<RecordingHandle>, out: PathBuf) -> Result<(), SessionError> {
     static INSTALLED: Once = Once::new();
     if thread::panicking() {
@@ -67,7 +67,7 @@ fn install() {
     }));
 }
 
-/// Writes the snapshots that were not written yet, and waits for those that another thread is writing.
+/// Writes the snapshots that are not written yet, and waits for those that other threads are writing.
 fn write_all() {
     let entries = ENTRIES.lock().unwrap_or_else(PoisonError::into_inner).clone();
     for entry in entries {
@@ -86,14 +86,14 @@ fn write_all() {
             Err(_) => write_to_free(&recording, &out),
         };
         if let Some(message) = message {
-            // Without the lock of standard error, which this thread may hold.
+            // Does not take the lock of standard error, which this thread may hold.
             let message = format!("tracepoint: {message}\n");
             let _ = rustix::io::write(std::io::stderr(), message.as_bytes());
         }
     }
 }
 
-/// Writes a snapshot to `out`, or beside it if it exists. Returns what the user should know; `None` if the recording has ended.
+/// Writes a snapshot to `out`, or next to it if it exists. Returns a message for the user; `None` if the recording has ended.
 fn write_to_free(recording: &RecordingHandle, out: &Path) -> Option<String> {
     let mut path = out.to_owned();
     for number in 1..=MAX_NAMES {
@@ -115,7 +115,7 @@ fn write_to_free(recording: &RecordingHandle, out: &Path) -> Option<String> {
     None
 }
 
-/// `OUT-PID-TIME`, with a number from the second one on.
+/// Returns `OUT-PID-TIME`, with a number from the second one on.
 fn beside(out: &Path, number: u32) -> PathBuf {
     let time = humantime::format_rfc3339_seconds(SystemTime::now()).to_string().replace(['-', ':'], "");
     let mut name = out.as_os_str().to_owned();

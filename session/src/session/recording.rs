@@ -70,7 +70,7 @@ pub(super) struct Running {
     pub(super) channels: Channels,
     pub(super) rings: Rings,
     pub(super) sinks: Vec<ActiveSink>,
-    /// For any thread.
+    /// The handle for other threads.
     handle: Arc<RecordingHandle>,
     pub(super) trace: TraceInfo,
     /// Name of the process's traces in a directory with several.
@@ -117,7 +117,7 @@ impl Recording {
         for (sink, _) in &mut sinks {
             rings.attach_sender(&mut **sink)?;
         }
-        // A recorder writes it, where there is one.
+        // With a recorder, the recorder writes it.
         let streams = if drained_remotely { None } else { rings.streams_file() };
         let mut flushed = None;
         if let Some(dir) = rings.store.dir().filter(|_| drained_remotely) {
@@ -133,7 +133,7 @@ impl Recording {
         let further = spec.channels.iter().map(ChannelSpec::channel).collect();
         guard.channels = Channels::open(default, further, uuid, most, || rings.source())?;
         let channels = &guard.channels;
-        // Open channels pin the process's clock; another thread may have changed it before they were open.
+        // Open channels pin the process's clock; another thread may have changed it before they were opened.
         plan.clock.map_or(Ok(()), select)?;
         let trace = TraceInfo { uuid, name: name.clone(), clock: clock_info(&mut notices), process: info };
         let lines: Vec<_> = sinks.iter_mut().map(|(sink, _)| output_list::line(&mut **sink, &mut notices)).collect();
@@ -189,12 +189,12 @@ impl Recording {
         if self.is_ours() { self.running.as_mut() } else { None }
     }
 
-    /// The drain, shared with its thread.
+    /// Returns the drain, which it shares with its thread.
     pub(super) fn drain(&self) -> Option<Arc<SharedDrain>> {
         self.running().map(|running| Arc::clone(&running.drain))
     }
 
-    /// Current status; an error if a sink blocks for longer than the caller waits.
+    /// Returns the current status; an error if a sink blocks for longer than the caller waits.
     pub(crate) fn status_in_time(&self) -> Result<Status, SinkError> {
         match self.running() {
             Some(running) => {
@@ -205,7 +205,7 @@ impl Recording {
         }
     }
 
-    /// Current status, if it is available without waiting.
+    /// Returns the current status, if it is available without waiting.
     pub(crate) fn status_at_once(&self) -> Option<Status> {
         let running = self.running()?;
         running.drain.try_inspect(|drain| Status::new(drain.report(), running.drain.rounds().counters()))
@@ -216,7 +216,7 @@ impl Recording {
         self.running().map(|running| running.dumps.status()).unwrap_or_default()
     }
 
-    /// What any thread can do with it; `None` once it has stopped.
+    /// Returns the handle for any thread; `None` once it has stopped.
     pub(crate) fn handle(&self) -> Option<Arc<RecordingHandle>> {
         self.running().map(|running| Arc::clone(&running.handle))
     }
@@ -253,7 +253,7 @@ impl Recording {
         }
     }
 
-    /// Cost so far; `None` once it has stopped. Waits for no sink.
+    /// Returns the cost so far; `None` once it has stopped. Waits for no sink.
     pub(crate) fn usage(&self) -> Option<Usage> {
         let running = self.running.as_ref()?;
         let channels = running.channels.all().iter();
@@ -271,7 +271,7 @@ impl Recording {
         Some(Usage { bytes, drain: running.thread.taken(), events })
     }
 
-    /// Explains why new threads get no ring, if that is so, and how to change it. Waits for no sink.
+    /// Explains why new threads get no ring, if so, and how to change that. Waits for no sink.
     pub(crate) fn ring_shortage(&self) -> Option<Notice> {
         let running = self.running.as_ref()?;
         let kind = running.thread.unsupplied()?;
@@ -283,7 +283,7 @@ impl Recording {
         self.running.as_ref().map_or(0, |running| running.rings.memory.used())
     }
 
-    /// Number of rings that threads have gone on in because their own were full.
+    /// Returns the number of additional rings that threads have taken because their own were full.
     pub(crate) fn overflowed(&self) -> u64 {
         self.running.as_ref().map_or(0, |running| running.thread.overflowed())
     }
@@ -298,7 +298,7 @@ impl Recording {
         Some(self.running.as_ref()?.rings.store.dir()?.path())
     }
 
-    /// The outputs of the sinks that it made.
+    /// Returns the outputs of the sinks that it has created.
     pub(crate) fn outputs(&self) -> impl Iterator<Item = &Output> {
         self.running.iter().flat_map(|running| running.sinks.iter().map(|sink| &sink.output))
     }
@@ -315,7 +315,7 @@ impl Drop for Recording {
             // A panic in a drop during unwinding would abort the program.
             let stop = move || drop(catch_unwind(AssertUnwindSafe(|| running.stop())));
             if tracepoint_core::in_probe() {
-                // A probe cannot wait. If no thread can be started, the recording is dropped as it is: the trace lacks its end, and
+                // A probe cannot wait. If no thread can be started, the recording is dropped unfinished: the trace lacks its end, and
                 // `verify` reports that.
                 let _ = thread::Builder::new().name("tracepoint-stop".to_owned()).spawn(stop);
             } else {
@@ -330,7 +330,7 @@ impl Drop for Recording {
 
 impl Running {
     /// Records exactly `events` from now on; returns whether it enabled further events, and whether new events could be described to the
-    /// sinks. If not, those are left out; so are events for which a channel has no ids, with a notice.
+    /// sinks. If not, those events are left out. Events for which a channel has no ids are left out as well, with a notice.
     ///
     /// On an error (the sites cannot be switched) the recording continues unchanged.
     pub(super) fn switch(
@@ -354,7 +354,7 @@ impl Running {
 
     /// Disables the events.
     pub(super) fn switch_off(&mut self) {
-        // Dropping the old value tells dumps that still run that the recording has ended.
+        // Dropping the old value notifies dumps that still run that the recording has ended.
         self.dumps = Runs::default();
         // Waits for a grace period: afterwards no thread writes into the rings.
         self.live.switch_all_off();
@@ -368,7 +368,7 @@ impl Running {
         let reports = drain.take().map(Drain::finish).unwrap_or_default();
         channels.close();
         drop(channels);
-        // Complete accounts mean that every packet went to the sinks or is counted as lost; otherwise the ring files stay.
+        // Complete accounts mean that every packet was passed to the sinks or is counted as lost; otherwise the ring files stay.
         let drained = !reports.is_empty() && reports.iter().all(|report| report.account.complete);
         match rings.store.dir() {
             Some(dir) if drained_remotely => dir.leave(),

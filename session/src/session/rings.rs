@@ -13,7 +13,7 @@ use tracepoint_run_dir::session_dir::{KeepDead, Options, Place, ProcessDir, Ring
 use tracepoint_session_spec::Limits;
 use tracepoint_sinks::Sink;
 
-/// Location of a session's rings in this process. Not part of the session's description: each process decides it for itself.
+/// Location of a session's rings in this process. Not part of the session's description: each process chooses its own.
 #[derive(Debug)]
 pub(super) struct RingPlace {
     pub(super) in_memory: bool,
@@ -29,12 +29,12 @@ impl Default for RingPlace {
 }
 
 impl RingPlace {
-    /// Returns whether controllers find the rings.
+    /// Returns whether the rings are in the directory that controllers read.
     pub(super) fn is_in_run_dir(&self) -> bool {
         !self.in_memory && self.place == Place::RunDir
     }
 
-    /// Why the rings of this process may not be where controllers find them: it has more rights than these.
+    /// Returns the reason why the rings of this process may not be in that directory: it has more rights than the controllers.
     pub(super) fn refusal(&self) -> Option<String> {
         let refused = |error: &RunDirError| error.is_for_rights();
         if self.is_in_run_dir() {
@@ -49,7 +49,7 @@ impl RingPlace {
     }
 }
 
-/// Where rings are, with what explains them to readers.
+/// The store of the rings, with their descriptions for readers.
 #[derive(Clone, Debug)]
 pub(super) enum RingStore {
     /// In files of a directory.
@@ -83,7 +83,7 @@ pub(super) struct Rings {
     session: String,
     pub(super) store: RingStore,
     pub(super) memory: Arc<ProcessMemory>,
-    /// The limits that it began with.
+    /// The limits with which it began.
     pub(super) limits: Limits,
     /// Counts the pages lost when ring files are truncated; `None` if truncation may end the program.
     pub(super) cut_off: Option<Arc<AtomicU64>>,
@@ -91,14 +91,14 @@ pub(super) struct Rings {
 }
 
 impl Rings {
-    /// Makes the directory for the rings of the session called `session`, if they are in files.
+    /// Creates the directory for the rings of the session called `session`, if they are in files.
     pub(super) fn make(place: RingPlace, limits: &Limits, session: &str) -> Result<Self, RingDirError> {
         let keep_dead = KeepDead { processes: limits.keep_dead, bytes: limits.keep_dead_bytes };
         let options = Options { place: place.place, allow_disk: place.allow_disk, keep_dead };
         let dir = if place.in_memory { None } else { Some(Arc::new(ProcessDir::make(&options, session)?)) };
         let cut_off = place.survive_cut_off.then(Arc::default);
         let sum = dir.as_ref().map(|dir| SessionMemory::open(Arc::clone(dir), limits.memory_cap)).transpose();
-        // Without room for the sum, only a cap needs it.
+        // If the sum cannot be created, only a session with a cap fails.
         let sum = sum.or_else(|error| limits.memory_cap.map_or(Ok(None), |_| Err(error)))?;
         let sum = sum.map(|sum| Box::new(sum) as _);
         let memory = ProcessMemory::in_session("rings", limits.memory, dir.as_ref().map(|dir| dir.shared_dir()), sum);
@@ -113,14 +113,15 @@ impl Rings {
         })
     }
 
-    /// Has a sink that sends over a network share the caps on the bandwidth with other processes, and what its peer has be known to recovery.
+    /// Makes a sink that sends over a network share the caps on the bandwidth with other processes, and stores its peer's acknowledgements
+    /// for recovery.
     pub(super) fn attach_sender(&self, sink: &mut dyn Sink) -> Result<(), SessionError> {
         self.senders.add(sink);
         let failed = |error| SessionError::Sink { reason: format!("cannot share the cap on the bandwidth: {error}") };
         Buckets::share(sink, self.store.dir().map(|dir| dir.session())).map_err(failed)
     }
 
-    /// The file beside the rings that says what the senders have done.
+    /// Returns the file next to the rings with the progress of the senders.
     pub(super) fn streams_file(&self) -> Option<StreamsFile> {
         self.store.dir().map(|dir| StreamsFile::new(Arc::clone(dir), self.senders.clone()))
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tracepoint_run_dir::session_dir::ProcessDir;
 use tracepoint_session_io::outputs::Output;
 
-/// Holds what the start has made so far, and removes it on drop.
+/// Holds the resources that the start has created so far, and removes them on drop.
 #[derive(Default)]
 pub(super) struct StartGuard {
     pub(super) dir: Option<Arc<ProcessDir>>,

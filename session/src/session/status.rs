@@ -12,7 +12,7 @@ use tracepoint_sinks::{SinkError, SinkReport};
 pub struct Status {
     /// Each sink, with its own view of the account.
     pub sinks: Vec<SinkReport>,
-    /// How often the session's thread has drained the rings, and how often an event has woken it.
+    /// Number of times that the session's thread has drained the rings, and that an event has woken it.
     pub drain: DrainCounters,
     /// The events of all channels, if there are several.
     together: Vec<EventAccount>,
@@ -24,7 +24,7 @@ impl Status {
         Self { sinks, drain, together }
     }
 
-    /// Counters of each event up to the rings: fired, recorded, and lost by reason. An event that goes into several channels is listed for
+    /// Returns the counters of each event up to the rings: fired, recorded, and lost by reason. An event in several channels is listed for
     /// each.
     pub fn events(&self) -> &[EventAccount] {
         events(self.account(), &self.together)
@@ -35,7 +35,7 @@ impl Status {
         SinkReport::of_most(&self.sinks).map(|sink| &sink.account)
     }
 
-    /// Sum of the bytes that all sinks took.
+    /// Returns the sum of the bytes that all sinks have written.
     pub fn bytes(&self) -> u64 {
         self.sinks.iter().map(|sink| sink.bytes).sum()
     }
@@ -51,7 +51,7 @@ pub struct SinkFailure {
     /// Its first error.
     #[source]
     pub error: SinkError,
-    /// Number of packets that it did not take. Its account counts their events as lost, under `sink`.
+    /// Number of packets that it did not accept. Its account counts their events as lost, under `sink`.
     pub refused: u64,
 }
 
@@ -61,21 +61,21 @@ pub struct SinkFailure {
 pub struct Summary {
     /// The session's name.
     pub session: String,
-    /// Each sink: its name and its account. The accounts agree in everything up to the rings.
+    /// The name and the account of each sink. The accounts agree in all counters up to the rings.
     pub accounts: Vec<(String, Account)>,
-    /// Sum of the bytes that all sinks took.
+    /// Sum of the bytes that all sinks have written.
     pub bytes: u64,
     /// Number of pages lost because ring files were truncated while the session ran, if it
     /// [survives](super::SessionBuilder::survive_cut_off_rings) that. If it is not 0, the accounts are incomplete.
     pub cut_off_pages: u64,
     /// The events of all channels, if there are several.
     together: Vec<EventAccount>,
-    /// Which of the accounts says what was recorded.
+    /// Index of the account that decides which events were recorded.
     of_most: usize,
 }
 
 impl Summary {
-    /// Makes the summary; an error that holds it if a sink failed.
+    /// Creates the summary; returns an error that contains it if a sink failed.
     pub(super) fn new(
         session: String,
         reports: Vec<SinkReport>,
@@ -102,13 +102,14 @@ impl Summary {
         self.accounts.get(self.of_most).map(|(_, account)| account)
     }
 
-    /// Counters of each event up to the rings: fired, recorded, and lost by reason. Listed channel by channel, the default one first: an
-    /// event that goes into several is listed for each. [`Account::channels`] has them per channel.
+    /// Returns the counters of each event up to the rings: fired, recorded, and lost by reason. Listed by channel, the default one first:
+    /// an event in several channels is listed for each. [`Account::channels`] has them per channel.
     pub fn events(&self) -> &[EventAccount] {
         events(self.account(), &self.together)
     }
 
-    /// The sums over all events, with what was lost by reason: before the rings, in them (`overwritten`), and by the sink that stores most (`sink`).
+    /// Returns the sums over all events, with the lost events by reason: before the rings, in them (`overwritten`), and by the sink that
+    /// stores most (`sink`).
     pub fn counters(&self) -> Counters {
         let mut counters = Counters::default();
         if let Some(account) = self.account() {
@@ -125,7 +126,7 @@ impl fmt::Display for Summary {
     }
 }
 
-/// The events of all channels in order; empty if there is only one channel, whose own list is used.
+/// Returns the events of all channels in order; empty if there is only one channel, whose own list is used.
 fn together(account: Option<&Account>) -> Vec<EventAccount> {
     match account {
         Some(account) if account.channels.len() > 1 => {
