@@ -1,6 +1,6 @@
-//! Triggers, seen from outside: setting and firing them, the listener, and what only others can notice of a process.
+//! Triggers as seen by controllers: setting and firing them, the listener, and conditions that only other processes can detect.
 //!
-//! What a trigger does is [`tracepoint_session_io::trigger`].
+//! The actions of triggers are in [`tracepoint_session_io::trigger`].
 
 mod client;
 mod core_handler;

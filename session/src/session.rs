@@ -48,9 +48,9 @@ use tracepoint_session_io::statistics::StatisticResult;
 use tracepoint_session_spec::{ChannelSpec, Rule, SessionSpec, SinkSource, SinkSpec};
 use tracepoint_sinks::{SinkId, SinkReport};
 
-/// A running recording. [`Session::stop`] ends it and returns the account; dropping it ends it as well.
+/// A running recording. [`Session::stop`] ends it and returns the account; dropping it also ends it.
 ///
-/// A child that is forked from the process is not part of the session: its events are not recorded, and `stop` and drop do nothing in it.
+/// A forked child of the process is not part of the session: its events are not recorded, and `stop` and drop have no effect in it.
 ///
 /// The rings are files in the session's directory, unless they are [in memory](SessionBuilder::in_memory). The files are removed when the
 /// session ends. If the process is killed, or calls `process::exit` without `stop`, they stay, with all committed events.
@@ -59,7 +59,7 @@ use tracepoint_sinks::{SinkId, SinkReport};
 /// only at the end. `stop` waits for the sinks, without limit if one blocks.
 ///
 /// Inside a probe no code can wait for a session: `stop` and all calls that change a session return an error there, and a session that is
-/// dropped there is ended by a thread of its own, soon after.
+/// dropped there is ended by a separate thread, soon after.
 pub struct Session {
     name: String,
     /// The process that started it.
@@ -79,7 +79,7 @@ struct Active {
     budget: BudgetWatch,
     notices: Vec<Notice>,
     statistics: RunningStatistics,
-    /// Ends before the recording, whose rings its actions need.
+    /// Ends before the recording, because its actions need the rings.
     triggers: InProcessTriggers,
     /// `None` once it has stopped.
     recording: Option<Recording>,
@@ -115,12 +115,12 @@ impl Session {
         &self.name
     }
 
-    /// Deviations from what the description suggests, from the start until now.
+    /// Returns deviations from the description, from the start until now.
     pub fn notices(&self) -> Vec<Notice> {
         self.inspect(|active| active.notices.clone())
     }
 
-    /// The current description. A sink that is an object appears in it by its name.
+    /// Returns the current description. A sink that is an object appears in it by its name.
     pub fn spec(&self) -> SessionSpec {
         self.inspect(|active| active.spec.clone())
     }
@@ -140,7 +140,7 @@ impl Session {
         drain.and_then(status).unwrap_or_default()
     }
 
-    /// What the rules with a [statistic](Rule::statistic) have computed so far in this process; nothing in a forked child.
+    /// Returns the results so far of the rules with a [statistic](Rule::statistic) in this process; empty in a forked child.
     ///
     /// ```
     /// use tracepoint::{Rule, Session};
@@ -161,7 +161,7 @@ impl Session {
         self.inspect(|active| active.statistics.results())
     }
 
-    /// Status of the [state dumps](crate::state_dump) that ran for the session; none in a forked child.
+    /// Returns the status of the [state dumps](crate::state_dump) that ran for the session; empty in a forked child.
     pub fn state_dumps(&self) -> Vec<StateDumpStatus> {
         self.inspect(|active| active.recording.as_ref().map(Recording::state_dumps).unwrap_or_default())
     }
@@ -348,17 +348,17 @@ impl Session {
         self.handle()?.flush()
     }
 
-    /// Takes a snapshot while the session goes on: writes what the rings hold now, all committed events of all channels, as a CTF trace with
-    /// its metadata and account into `out`. `tracectl verify` balances it and says that it is a snapshot. Packets that CTF and dt sinks of
-    /// the session have kept are in it as well, each event once; events that have gone to other sinks only are counted as lost there
-    /// (`sink`).
+    /// Takes a snapshot while the session continues: writes the current contents of the rings, all committed events of all channels, as a
+    /// CTF trace with its metadata and account into `out`. `tracectl verify` checks its account and reports that it is a snapshot. It also
+    /// contains the packets that CTF and dt sinks of the session have kept, each event once; events that were written only to other sinks
+    /// are counted as lost there (`sink`).
     ///
-    /// `out` must be empty if it exists. It gets its contents when they are complete: an error, or a kill of the process, leaves no part of a
+    /// `out` must be empty if it exists. It gets its contents when they are complete: an error, or a kill of the process, leaves no partial
     /// trace.
     ///
-    /// Can be called by any thread at any time, by several at once, and by a panic hook: it waits for no lock, and for nothing but the
-    /// reading and writing. The recording threads are not slowed down but for memory bandwidth. Costs the time to copy the rings, twice their
-    /// largest one as memory, and the disk space of the trace. [`stop`](Self::stop) waits for snapshots that are being written.
+    /// May be called by any thread at any time, by several at once, and by a panic hook: it takes no locks, and waits only for reading and
+    /// writing. It slows down the recording threads only by its memory bandwidth. Costs the time to copy the rings, memory of twice the
+    /// largest ring, and the disk space of the trace. [`stop`](Self::stop) waits for snapshots that are being written.
     ///
     /// ```
     /// use tracepoint::{Channel, Session};
@@ -407,7 +407,7 @@ impl Session {
         recording.map_or_else(|| Ok(Summary::new(self.name.clone(), Vec::new(), 0)?), Recording::stop)
     }
 
-    /// Fails where a caller cannot wait for the session.
+    /// Fails if the caller cannot wait for the session.
     fn check_caller(&self) -> Result<(), SessionError> {
         if !self.is_ours() {
             return Err(SessionError::Forked { name: self.name.clone(), process: self.process });
@@ -443,7 +443,7 @@ impl Session {
     }
 }
 
-/// Computes exactly these statistics, in the directory of the session if it has one.
+/// Computes exactly these statistics, in the directory of the session if there is one.
 fn compute(
     statistics: &mut RunningStatistics,
     recording: &Recording,
@@ -485,7 +485,7 @@ impl Active {
         budget.follow(wanted.budget.as_ref());
         events.retain(|event| !budget.is_off(&event.name));
         let Changed { more_events, notices: pending, mut errors } = recording.follow(&wanted, &events);
-        // Events of other rules may have come meanwhile, for which a notice is enough.
+        // Events of other rules may have been registered meanwhile; for these a notice suffices.
         let is_left_out = |rule: &Rule, notice: &Notice| {
             matches!(notice, Notice::TooManyEvents { event, .. } if rule.matches(event)) && !notices.contains(notice)
         };
@@ -496,7 +496,7 @@ impl Active {
         }
         recording.dump_state(if more_events { Round::All } else { Round::New });
         if !errors.is_empty() {
-            // Back to the former description, but for what the budget has disabled.
+            // Returns to the former description, except for events that the budget has disabled.
             let mut events = matcher.run(spec, ProcessKey::of_this_process(), &this_process().executable, &all).events;
             events.retain(|event| !budget.is_off(&event.name));
             if let Some(running) = recording.running_mut() {

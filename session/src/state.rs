@@ -9,7 +9,7 @@
 //! A session ([`crate::Session`]) runs the dumps after it has enabled its events. The dump's thread is bound to the session's channels, so
 //! other recordings do not get the events of the dump ([`tracepoint_core::channel::OpenChannel::restrict_this_thread`]).
 //!
-//! No lock is held while a dump runs, and the wait for it is bounded: a dump that needs a lock of the waiting thread becomes late, it does
+//! No lock is held while a dump runs, and the wait for it is bounded: a dump that needs a lock of the waiting thread becomes late, but does
 //! not deadlock. If the session ends first, the rest of the dump fires at disabled sites.
 
 mod dump;

@@ -54,8 +54,9 @@ pub struct TestSession {
 }
 
 impl TestSession {
-    /// Records the events whose `provider:name` matches `rule`, which is as in
-    /// [`SessionBuilder::events`](crate::SessionBuilder::events), until it is dropped. Several may exist at a time, also on one thread.
+    /// Records the events whose `provider:name` matches `rule`, with the syntax of
+    /// [`SessionBuilder::events`](crate::SessionBuilder::events), until the session is dropped. Several may exist at the same time, even on
+    /// one thread.
     ///
     /// # Panics
     ///
@@ -79,12 +80,12 @@ impl TestSession {
         }
     }
 
-    /// The handle with which another thread enters the session.
+    /// Returns the handle by which other threads enter the session.
     pub fn member(&self) -> Member {
         self.kept.member()
     }
 
-    /// All events so far, in the order of storing: the order of each thread, and of threads that synchronise with each other.
+    /// Returns all events so far, in the order of storing: the order of each thread, and of threads that synchronise with each other.
     ///
     /// # Panics
     ///
@@ -98,7 +99,7 @@ impl TestSession {
     ///
     /// # Panics
     ///
-    /// If the program has no event of this name: the assertion could never fail, or never pass.
+    /// If the program has no event of this name: such an assertion would always pass or always fail.
     #[track_caller]
     pub fn expect(&self, name: &str) -> Expectation<'_> {
         Self::check_name(name);
@@ -109,7 +110,7 @@ impl TestSession {
     ///
     /// # Panics
     ///
-    /// If they did not, or if the program has no event of one of these names.
+    /// If they did not, or if the program has no event with one of these names.
     #[track_caller]
     pub fn expect_in_order(&self, names: &[&str]) {
         for name in names {

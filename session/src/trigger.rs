@@ -1,4 +1,4 @@
-//! The conditions that a traced process notices by itself, and the thread that has the actions done.
+//! The conditions that a traced process detects itself, and the thread that starts the actions.
 //!
 //! ```text
 //!   event that matches ──▶ slot, with its fields ─┐
@@ -7,18 +7,19 @@
 //!                       rings, statistics: looked at by the thread ─┘
 //! ```
 //!
-//! A session has the thread only while it has such triggers. Nothing at a site locks, allocates or waits: an event that matches writes into
-//! preallocated [slots](capture), a signal handler adds to a counter. Either then makes one system call, the futex wake that drains have as
-//! well, and only if the thread sleeps. A thread that has acted rests for as long as that took, and for a millisecond at least, so that a
-//! condition that occurs all the time takes half a processor at most, and wakes the thread 1000 times a second at most. Occurrences for which
-//! there is no slot meanwhile are counted, and the next one has their number (`Occurrence::skipped`).
+//! A session has this thread only while it has such triggers. Nothing at a site takes a lock, allocates or waits: a matching event writes
+//! into preallocated [slots](capture), a signal handler increments a counter. Both then make one system call, the same futex wake as for
+//! drains, and only if the thread sleeps. After acting, the thread rests for as long as the actions took, and for at least a millisecond,
+//! so that a condition that occurs continuously uses at most half a processor, and wakes the thread at most 1000 times a second.
+//! Occurrences without a free slot meanwhile are counted, and the next occurrence contains their number (`Occurrence::skipped`).
 //!
-//! **Orderings.** The thread announces its sleep before it looks at slots, counters and queue; who has something for it stores that before it
-//! looks at the word (W1, W2 in `docs/ordering.md`). So either the thread finds it, or it is woken. The slots have an ordering of their own.
+//! **Orderings.** The thread announces its sleep before it reads slots, counters and queue; an event, handler or thread stores its data
+//! before it reads the word (W1, W2 in `docs/ordering.md`). So either the thread finds the data, or it is woken. The slots have a separate
+//! ordering.
 //!
-//! **The end.** A session that ends, and a trigger that is removed, first switches its events off, then has the thread act on what has
-//! occurred, while the rings exist; it waits for that no longer than [`END_TIMEOUT`]. A panicking thread waits until the actions are done,
-//! since the process may end then. In a forked child nothing of this exists.
+//! **The end.** When a session ends or a trigger is removed, its events are disabled first. Then the thread acts on the conditions that
+//! have occurred, while the rings exist; the session waits for that no longer than [`END_TIMEOUT`]. A panicking thread waits until the
+//! actions are done, because the process may end then. A forked child has none of this.
 
 mod capture;
 mod event_watch;
@@ -48,22 +49,22 @@ use tracepoint_session_spec::{Threshold, TriggerSpec, When};
 use tracepoint_sinks::own_thread;
 use words::Word;
 
-/// How long the end of a session, or of a trigger, waits for actions.
+/// Maximum time that the end of a session or a trigger waits for actions.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long a panicking thread waits for actions.
+/// Maximum time that a panicking thread waits for actions.
 const LAST_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Whose triggers they are.
+/// The owner of the triggers.
 #[derive(Clone, Debug)]
 pub(crate) struct Owner {
     /// The run directory.
     pub(crate) run_dir: PathBuf,
     pub(crate) session: String,
-    /// This process, if the session is one in code.
+    /// This process, if it has started the session in code.
     pub(crate) process: Option<ProcessKey>,
 }
 
-/// What a session in this process gives its triggers.
+/// The data of a session in this process for its triggers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Program<'a> {
     pub(crate) key: ProcessKey,
@@ -71,7 +72,7 @@ pub(crate) struct Program<'a> {
     pub(crate) events: &'a [PlannedEvent],
 }
 
-/// The triggers of a session that this process watches for. Dropping it ends that.
+/// The triggers of a session that this process watches. Dropping it stops watching.
 #[derive(Debug, Default)]
 pub(crate) struct InProcessTriggers {
     running: Option<Running>,
@@ -86,17 +87,17 @@ struct Running {
     ended: Receiver<()>,
 }
 
-/// A trigger that is watched for.
+/// A watched trigger.
 #[derive(Debug)]
 struct Armed {
     spec: TriggerSpec,
     source: Arc<Source>,
-    /// The events that it matches, in the order in which it knows them.
+    /// Number of the events that it matches.
     events: usize,
 }
 
 impl InProcessTriggers {
-    /// Stops watching for triggers that are not among `wanted`, after the actions for what has occurred.
+    /// Stops watching triggers that are not among `wanted`, after the actions for conditions that have occurred.
     pub(crate) fn retain(&mut self, wanted: &[&TriggerSpec]) {
         let Some(running) = self.running.as_mut().filter(|running| running.is_ours()) else { return };
         if wanted.is_empty() {
@@ -113,8 +114,8 @@ impl InProcessTriggers {
         }
     }
 
-    /// Watches for exactly those of `wanted` that are noticed in processes. Returns for each of these its id, and how many events or statistics it watches,
-    /// or why it cannot be watched for; for conditions that are no events `None`.
+    /// Watches exactly those of `wanted` that processes detect themselves. Returns for each its id, and the number of events or statistics
+    /// that it watches (`None` for other conditions), or the reason why it cannot be watched.
     pub(crate) fn follow(
         &mut self,
         owner: &Owner,
@@ -138,7 +139,7 @@ impl InProcessTriggers {
         wanted.iter().map(|spec| (spec.id.clone(), running.arm(spec, program, channels, statistics))).collect()
     }
 
-    /// The process ends: the actions of the triggers with that condition, and those for what has occurred before, begin.
+    /// Starts, at the end of the process, the actions of triggers with that condition, and those for conditions that have occurred before.
     pub(crate) fn begin_exit(&self) {
         if let Some(running) = self.running.as_ref().filter(|running| running.is_ours()) {
             running.shared.report(&When::Exit, |_| ());
@@ -151,11 +152,11 @@ impl InProcessTriggers {
         self.end(deadline.saturating_duration_since(Instant::now()));
     }
 
-    /// Stops watching, after the actions for what has occurred.
+    /// Stops watching, after the actions for conditions that have occurred.
     fn end(&mut self, timeout: Duration) {
         let Some(running) = self.running.take() else { return };
         if !running.is_ours() {
-            // The thread is the parent's, and so is what it uses.
+            // The thread and its resources belong to the parent.
             return std::mem::forget(running);
         }
         running.stop();
@@ -194,13 +195,13 @@ impl Running {
         self.process == process::id()
     }
 
-    /// No condition occurs any more, and the thread ends when it has acted on what has occurred.
+    /// Stops all conditions; the thread ends after acting on those that have occurred.
     fn stop(&self) {
         self.armed.iter().for_each(Armed::switch_off);
         self.shared.stop();
     }
 
-    /// Watches for a trigger. One that is watched for goes on, unless the events of the program have changed.
+    /// Arms a trigger. A trigger that is already armed stays armed, unless the program's events have changed.
     fn arm(
         &mut self,
         spec: &TriggerSpec,
@@ -254,7 +255,7 @@ impl Running {
 }
 
 impl Armed {
-    /// The condition occurs no more.
+    /// Stops watching the condition.
     fn switch_off(&self) {
         match &*self.source {
             Source::Event(watch) => watch.switch_off(),

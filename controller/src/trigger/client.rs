@@ -15,10 +15,10 @@ use tracepoint_session_io::trigger::connection::{NOTIFY, connect_to};
 use tracepoint_session_io::trigger::connection::{exchange, wait};
 use tracepoint_session_io::trigger::{Decoder, Message, Notification, subscribe};
 
-/// How long a listener may take to accept a subscriber.
+/// Maximum time that a listener may take to accept a subscriber.
 const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The notifications of a listener: what the action `notify` of triggers sends.
+/// The notifications of a listener, sent by the action `notify` of triggers.
 ///
 /// ```no_run
 /// use tracepoint_controller::trigger::Subscription;
@@ -38,7 +38,8 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// Subscribes to the notifications of a session, or of all, with the listener at this socket; by default that of this user.
+    /// Subscribes to the notifications of a session, or of all sessions, with the listener at this socket; by default the socket of this
+    /// user.
     ///
     /// # Errors
     ///
@@ -63,7 +64,7 @@ impl Subscription {
     ///
     /// # Errors
     ///
-    /// [`TriggerError::Socket`] if the socket cannot be read, or what is read from it is no notification.
+    /// [`TriggerError::Socket`] if the socket cannot be read, or the received message is not a notification.
     #[expect(clippy::should_implement_trait, reason = "an error ends the subscription")]
     pub fn next(&mut self) -> Result<Option<Notification>, TriggerError> {
         loop {
@@ -79,7 +80,7 @@ impl Subscription {
         }
     }
 
-    /// Reads what has arrived; `false` at the end.
+    /// Reads the bytes that have arrived; returns `false` at the end.
     fn receive(&mut self) -> io::Result<bool> {
         let mut part = [0; 16 << 10];
         let mut input = match recv(self.socket.get()?, &mut part, RecvFlags::empty()) {

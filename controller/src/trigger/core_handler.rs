@@ -1,4 +1,4 @@
-//! Whether the kernel reports core dumps.
+//! Checks whether the kernel reports core dumps.
 
 use std::fs;
 

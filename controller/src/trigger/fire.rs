@@ -7,7 +7,8 @@
 //!                     TriggerRunner, on the session directories beside the socket        nothing is lost
 //! ```
 //!
-//! A listener that was killed or stopped after it took a message may have acted on it: then the actions are done twice, rather than never.
+//! A listener that was killed or stopped after it had received a message may have acted on it. In that case the actions are done twice,
+//! rather than not at all.
 
 use crate::controller::{Controller, NamedSession};
 use fileguard::Kept;
@@ -34,12 +35,12 @@ use tracepoint_session_io::trigger::state::{self, TriggerState};
 use tracepoint_session_io::trigger::{ANSWER_TIMEOUT, Fired};
 use tracepoint_session_spec::{Do, DrainedBy, RuleStatistic, Threshold, TriggerSpec, When};
 
-/// How long to wait for a place in the queue of a listener.
+/// Maximum time to wait for a place in the queue of a listener.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long the process that fires waits for programs that it has started.
+/// Maximum time that the firing process waits for programs that it has started.
 const PROGRAMS_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Settings of [`trigger_set`]; the default ones are those of [`TriggerSpec::new`].
+/// Settings of [`trigger_set`]; the defaults are those of [`TriggerSpec::new`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TriggerOptions {
@@ -76,8 +77,8 @@ impl TriggerOptions {
     }
 }
 
-/// Sets a trigger on a session: `action` is done whenever `when` occurs, now and for processes that start later. Returns the trigger's id;
-/// that of an equal trigger if the session has one.
+/// Sets a trigger on a session: `action` is done whenever `when` occurs, also for processes that start later. Returns the trigger's id; if
+/// the session has an equal trigger, that trigger's id.
 ///
 /// # Errors
 ///
@@ -109,7 +110,8 @@ pub fn trigger_set(
     Ok(id)
 }
 
-/// Fails unless a rule of the session computes the statistic of this condition. A malformed condition is told when the trigger is added.
+/// Fails unless a rule of the session computes the statistic of this condition. A malformed condition is reported when the trigger is
+/// added.
 fn require_statistic(session: &NamedSession<'_>, condition: &str) -> Result<(), TriggerError> {
     let Ok(Threshold { statistic, .. }) = condition.parse() else { return Ok(()) };
     let (wanted, spec) = (statistic.to_string(), session.spec()?);
@@ -138,7 +140,7 @@ fn require_statistic(session: &NamedSession<'_>, condition: &str) -> Result<(), 
 ///
 /// # Errors
 ///
-/// [`TriggerError::NoTrigger`] if the session has none with this id; [`TriggerError::Control`] if there is no such session.
+/// [`TriggerError::NoTrigger`] if the session has no trigger with this id; [`TriggerError::Control`] if there is no such session.
 pub fn trigger_remove(session: &NamedSession<'_>, id: &str) -> Result<(), TriggerError> {
     let mut known = None;
     session.change(&format!("untrigger {id}"), |spec| {
@@ -156,17 +158,17 @@ pub fn trigger_remove(session: &NamedSession<'_>, id: &str) -> Result<(), Trigge
     Ok(())
 }
 
-/// Fires the triggers of a type in all sessions of a run directory: that of `socket_path`, which ends in `/notify`, by default this user's.
-/// A [listener](super::Listener) does the actions if there is one; otherwise this process does, before the function returns. It takes as
-/// long as the actions take.
+/// Fires the triggers of a type in all sessions of a run directory: the directory of `socket_path`, which ends in `/notify`, by default
+/// this user's. A [listener](super::Listener) performs the actions if there is one; otherwise this process does. Returns when the actions
+/// are done.
 ///
 /// # Errors
 ///
-/// [`TriggerError::NotFired`] if `when` is not [`When::CoreDump`]: other conditions are noticed, not reported.
-/// [`TriggerError::NotPermitted`], [`TriggerError::Unsupported`], [`TriggerError::Malformed`] and [`TriggerError::ListenerAction`] are the negative
-/// answers of a listener. [`TriggerError::Control`] as well if this process has more rights than the owner of the run directory, whose sessions name
-/// outputs and programs. [`TriggerError::Action`] is the first action that failed here; the others were done. [`TriggerError::Socket`] and
-/// [`TriggerError::Control`]: the path or the run directory cannot be used.
+/// [`TriggerError::NotFired`] if `when` is not [`When::CoreDump`]: other conditions are detected by the library, not reported.
+/// [`TriggerError::NotPermitted`], [`TriggerError::Unsupported`], [`TriggerError::Malformed`] and [`TriggerError::ListenerAction`] are the
+/// negative answers of a listener. [`TriggerError::Control`] is also returned if this process has more rights than the owner of the run
+/// directory, whose sessions name outputs and programs. [`TriggerError::Action`] is the error of the first action that failed in this
+/// process; the others were done. [`TriggerError::Socket`] and [`TriggerError::Control`]: the path or the run directory cannot be used.
 #[expect(clippy::needless_pass_by_value, reason = "a condition without a value reads best by value")]
 pub fn trigger_fire(when: When, socket_path: Option<&Path>, payload: &CoreDump) -> Result<Fired, TriggerError> {
     if when != When::CoreDump {
@@ -180,7 +182,7 @@ pub fn trigger_fire(when: When, socket_path: Option<&Path>, payload: &CoreDump) 
             // The listener was killed, or is stopped.
             Err(_) => {}
         },
-        // Nobody listens, or the listener is stopped.
+        // There is no listener, or it is stopped.
         Err(error)
             if matches!(
                 error.kind(),
@@ -190,7 +192,7 @@ pub fn trigger_fire(when: When, socket_path: Option<&Path>, payload: &CoreDump) 
     }
     let run_dir = path.parent().unwrap_or(&path);
     if let Err(error) = fs::symlink_metadata(run_dir.join(SESSIONS)) {
-        // A user without a run directory has no session.
+        // A user without a run directory has no sessions.
         return if socket_path.is_none() && error.kind() == io::ErrorKind::NotFound {
             Ok(Fired::Here(Vec::new()))
         } else {
@@ -201,12 +203,12 @@ pub fn trigger_fire(when: When, socket_path: Option<&Path>, payload: &CoreDump) 
     run_dir.trusted()?.check_beside_memory()?;
     let runner = TriggerRunner::new(SessionStore::at(run_dir)?);
     let fired = Fired::here(runner.run(payload)?);
-    // How they end is known to their parent alone.
+    // Only their parent can get their exit statuses.
     runner.wait_for_programs(PROGRAMS_TIMEOUT);
     fired
 }
 
-/// Sends a message and returns its answer. A listener that does not know the command with the signal gets the one without.
+/// Sends a message and returns its answer. If the listener does not know the command with the signal, sends the one without.
 fn notify(socket: &Kept<OwnedFd>, core: &CoreDump) -> io::Result<i32> {
     let deadline = Instant::now() + ANSWER_TIMEOUT;
     let answer = exchange(socket, &core.to_message(), deadline)?;
@@ -218,20 +220,21 @@ fn notify(socket: &Kept<OwnedFd>, core: &CoreDump) -> io::Result<i32> {
     Ok(answer)
 }
 
-/// A trigger of a session, and what it has done.
+/// A trigger of a session, and its state.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TriggerStatus {
     /// Its description.
     pub spec: TriggerSpec,
-    /// What it has done.
+    /// Its state.
     pub state: TriggerState,
-    /// True if a recorder takes the packets of its session, and watches that.
+    /// True if a recorder takes the packets of its session, and watches the trigger's condition.
     pub is_recorded: bool,
 }
 
 impl NamedSession<'_> {
-    /// The session's triggers, in order. Those that this version does not understand are left out; [`SessionSpec::triggers`] has their errors.
+    /// Returns the session's triggers, in order. Triggers that this version does not understand are left out; [`SessionSpec::triggers`] has
+    /// their errors.
     ///
     /// # Errors
     ///
@@ -240,7 +243,7 @@ impl NamedSession<'_> {
     /// [`SessionSpec::triggers`]: tracepoint_session_spec::SessionSpec::triggers
     pub fn triggers(&self) -> Result<Vec<TriggerStatus>, ControlError> {
         let (spec, dir) = (self.spec()?, self.dir()?);
-        // Such a session is over when its recorder is.
+        // Such a session ends with its recorder.
         let is_recorded = spec.drain == DrainedBy::Recorder;
         let status =
             |spec: &TriggerSpec| TriggerStatus { spec: spec.clone(), state: state::read(&dir, &spec.id), is_recorded };
@@ -249,7 +252,7 @@ impl NamedSession<'_> {
 }
 
 impl Controller {
-    /// The triggers of the sessions that processes have started in code, with session and process.
+    /// Returns the triggers of the sessions that processes have started in code, with session and process.
     pub fn triggers_of_processes(&self) -> Vec<(String, ProcessKey, TriggerStatus)> {
         let of_process = |process: ProcessTriggers| {
             let ProcessTriggers { session, process, dir, triggers, .. } = process;

@@ -1,4 +1,5 @@
-//! The listener: owns the notification socket, acts on what it receives, and watches what processes cannot notice themselves.
+//! The listener: owns the notification socket, acts on received messages, and watches for conditions that processes cannot detect
+//! themselves.
 //!
 //! ```text
 //!   clients ─────▶ one thread: accepts, decodes, answers (poll) ──jobs──▶ workers: TriggerRunner
@@ -7,9 +8,9 @@
 //!   processes, outputs ─▶ watcher ──────────────────────────────────────────────────┘
 //! ```
 //!
-//! No client can delay another: the thread that reads never blocks, each client has a bounded buffer and 10 s for a message, and the
-//! actions, which take as long as a snapshot takes, are done by up to [`WORKERS`] threads. At most [`server::MAX_CLIENTS`] are served at a
-//! time; further ones wait in the socket's queue.
+//! No client can delay another: the reading thread never blocks, each client has a bounded buffer and 10 s for a message, and up to
+//! [`WORKERS`] threads perform the actions, each of which takes as long as a snapshot. At most [`server::MAX_CLIENTS`] are served at the
+//! same time; further ones wait in the socket's queue.
 
 mod connection;
 mod server;
@@ -37,36 +38,36 @@ use tracepoint_session_io::trigger::TriggerError;
 use tracepoint_sinks::own_thread::leave_signals_to_the_program;
 use work::{Job, Task, ToServer, perform, work};
 
-/// How many messages are acted on at a time.
+/// Maximum number of messages that are acted on at the same time.
 const WORKERS: usize = 4;
-/// How long to wait at the end for programs that triggers have started. Those that run longer run on.
+/// Maximum time to wait at the end for programs that triggers have started. Programs that take longer keep running.
 const PROGRAMS_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What a listener has received, or noticed.
+/// A message or condition that a listener has received or detected.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Report {
-    /// The process that sent it, in this pid namespace; 0 if it is in another one, or if the listener has noticed it itself.
+    /// The process that sent it, in this pid namespace; 0 if it is in another one, or if the listener detected the condition itself.
     pub sender: u32,
-    /// What it was.
+    /// The message or condition.
     pub received: Received,
 }
 
-/// What a listener has received from a client, or noticed.
+/// A message that a listener has received from a client, or a condition that it has detected.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Received {
-    /// A core dump, what the triggers did, and the answer: 0, or the negative error number of the first action that failed.
+    /// A core dump, the results of the triggers, and the answer: 0, or the negative error number of the first action that failed.
     CoreDump(CoreDump, Vec<FiredTrigger>, i32),
-    /// Another condition of a session has occurred, what the triggers did, and the answer.
+    /// Another condition of a session, the results of the triggers, and the answer.
     Occurred(String, Occurrence, Vec<FiredTrigger>, i32),
     /// Actions that were postponed (`--after`) have been done.
     Later(Vec<FiredTrigger>),
-    /// A subscriber of the notifications of a session, or of all.
+    /// A new subscriber of the notifications of a session, or of all sessions.
     Subscriber(Option<String>),
-    /// A message that it cannot use, and the negative error number that it answered.
+    /// An unusable message, and the negative error number of the answer.
     Refused(String, i32),
-    /// The connection of a client of another user was refused: its user id.
+    /// A client of another user, whose connection was refused: its user id.
     OtherUser(u32),
     /// The connection was closed for this reason.
     Closed(String),
@@ -82,12 +83,12 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Makes the socket. One that a killed listener has left is replaced. What happens to processes from now on is noticed as soon as it
+    /// Creates the socket, and replaces one that a killed listener has left. Ends of processes from now on are detected as soon as it
     /// [serves](Self::serve).
     ///
     /// # Errors
     ///
-    /// [`TriggerError::Listening`] if another process listens; [`TriggerError::Socket`] if the socket cannot be made.
+    /// [`TriggerError::Listening`] if another process listens; [`TriggerError::Socket`] if the socket cannot be created.
     pub fn bind(run_dir: RunDir) -> Result<Self, TriggerError> {
         let path = run_dir.path().to_owned();
         let socket = OwnedSocket::bind(run_dir.into_dir())?;
@@ -100,12 +101,12 @@ impl Listener {
         self.socket.path()
     }
 
-    /// Serves clients and watches the sessions until `end` can be read, and calls `report` for each message and each condition. Then finishes
-    /// the actions that were begun, does those that were postponed, and answers the clients that wait for them.
+    /// Serves clients and watches the sessions until `end` becomes readable, and calls `report` for each message and each condition. Then
+    /// finishes the actions that have begun, performs the postponed ones, and answers the clients that wait for them.
     ///
     /// # Errors
     ///
-    /// If the system refuses to wait for the sockets, or a thread.
+    /// If the system cannot wait for the sockets, or cannot create a thread.
     pub fn serve(&mut self, end: BorrowedFd<'_>, report: impl FnMut(Report)) -> io::Result<()> {
         let new_event = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let (wake, stop) = (Arc::new(new_event()?), new_event()?);
@@ -145,7 +146,7 @@ impl Listener {
     }
 }
 
-/// Has the workers act on what the watcher notices, until `stop` can be read.
+/// Passes the conditions that the watcher detects to the workers, until `stop` becomes readable.
 fn pass_on(watcher: &mut Watcher, stop: BorrowedFd<'_>, jobs: &Sender<Job>) {
     while let Some(seen) = watcher.next(stop) {
         for seen in seen {

@@ -1,11 +1,11 @@
-//! Which process is at the other end of a socket.
+//! Identifies the process at the other end of a socket.
 #![expect(unsafe_code, reason = "the safe interface of rustix has no place for the pid 0")]
 
 use nix::libc;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// The process at the other end of a Unix socket. Its pid is 0 if it is in another pid namespace.
+/// Returns the process at the other end of a Unix socket. Its pid is 0 if it is in another pid namespace.
 pub(super) fn peer_of(socket: impl AsFd) -> io::Result<libc::ucred> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut size = size_of_val(&peer) as libc::socklen_t;

@@ -1,6 +1,6 @@
-//! What a recorder does for the triggers of its session: it watches, and acts, as long as no listener runs. A listener watches all sessions.
+//! The recorder's part in the triggers of its session: it watches and acts while no listener runs. A listener watches all sessions.
 //!
-//! One thread watches and acts, so that a snapshot delays what is noticed next, and nothing else.
+//! One thread watches and acts, so a snapshot delays only the detection of the next conditions.
 
 use super::socket::owner;
 use super::watch::{Seen, Watcher};
@@ -20,14 +20,14 @@ use tracepoint_session_io::trigger::connection::NOTIFY;
 use tracepoint_session_io::trigger::{Facilities, Listening, Postponed};
 use tracepoint_sinks::own_thread::leave_signals_to_the_program;
 
-/// Watches a session until it is dropped; then does what was postponed.
+/// Watches a session until it is dropped; then performs the postponed actions.
 #[derive(Debug)]
 pub(crate) struct RecorderWatch {
     stop: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// The actions that wait for their time after.
+/// The postponed actions, with their times.
 #[derive(Debug, Default)]
 struct Waiting(Mutex<Vec<(Instant, Postponed)>>);
 
@@ -64,7 +64,7 @@ impl Drop for RecorderWatch {
     }
 }
 
-/// Where and by what means to act.
+/// The directory and the facilities for actions.
 struct Acting {
     run_dir: PathBuf,
     facilities: Facilities,
@@ -75,7 +75,7 @@ impl Acting {
         if owner(&self.run_dir.join(NOTIFY)).is_none()
             && let Some(runner) = self.runner()
         {
-            // What became of it is in the states of the triggers.
+            // The results are in the states of the triggers.
             runner.fire_when(&seen.session, &seen.when, &seen.occurrence);
         }
     }
@@ -91,7 +91,7 @@ impl Acting {
 }
 
 impl Waiting {
-    /// Takes out what is due at this time, or everything.
+    /// Takes the actions that are due at this time, or all.
     fn due(&self, now: Option<Instant>) -> Vec<Postponed> {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (due, later) = waiting.drain(..).partition(|(at, _)| now.is_none_or(|now| *at <= now));

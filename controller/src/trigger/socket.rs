@@ -7,8 +7,8 @@
 //!                       stale: connecting is refused ──the next listener removes it──▶ owned
 //! ```
 //!
-//! The owner holds a lock on `notify.lock`, which the kernel releases when the owner ends, by whatever signal: who has the lock may remove
-//! a socket, because its owner is gone. The lock's file stays.
+//! The owner holds a lock on `notify.lock`, which the kernel releases when the owner ends, by any signal. A process that holds the lock may
+//! remove a socket, because its owner has ended. The lock file stays.
 
 use super::peer::peer_of;
 use fileguard::Kept;
@@ -27,10 +27,10 @@ use tracepoint_session_io::trigger::TriggerError;
 use tracepoint_session_io::trigger::connection::{NOTIFY, address, connect_to, stream};
 
 const LOCK: &str = "notify.lock";
-/// How many connections may wait to be accepted.
+/// Maximum number of connections that wait to be accepted.
 const BACKLOG: i32 = 128;
 
-/// A socket that this process owns. It is removed on drop.
+/// A socket owned by this process. It is removed on drop.
 #[derive(Debug)]
 pub(super) struct OwnedSocket {
     dir: PrivateDir,
@@ -39,7 +39,7 @@ pub(super) struct OwnedSocket {
 }
 
 impl OwnedSocket {
-    /// Makes the socket in the run directory, for this user and the shared group.
+    /// Creates the socket in the run directory, for this user and the shared group.
     pub(super) fn bind(dir: PrivateDir) -> Result<Self, TriggerError> {
         let path = dir.path().join(NOTIFY);
         let lock = dir.append_file(LOCK).map_err(TriggerError::socket(&path))?;
@@ -78,7 +78,7 @@ impl Drop for OwnedSocket {
     }
 }
 
-/// The process that made the socket, if it still listens.
+/// Returns the process that created the socket, if it still listens.
 pub(super) fn owner(path: &Path) -> Option<u32> {
     let fd = connect_to(path, Instant::now()).ok()?;
     peer_of(fd.get().ok()?).ok()?.pid.try_into().ok()

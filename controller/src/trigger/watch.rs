@@ -1,14 +1,14 @@
-//! The watcher: notices the conditions that are seen from outside the processes of a session.
+//! The watcher: detects the conditions that are visible outside the processes of a session.
 //!
-//! | condition | noticed by |
+//! | condition | detected by |
 //! |---|---|
-//! | `killed` | a pidfd for each traced process, which the kernel makes readable at its end: [`processes`], and how it ended: [`death`] |
+//! | `killed` | a pidfd for each traced process, which becomes readable when the process ends: [`processes`], and how it ended: [`death`] |
 //! | `size` | the sizes of the files in the outputs, every [`LOOK`] while a session has such a trigger: [`outputs`] |
 //! | `rotated` | the chunks in the outputs, likewise |
 //!
-//! New processes appear as directories in `apps/`, of which inotify tells; each [`LOOK`] looks again, for what inotify has dropped, and for
-//! processes of other pid namespaces, whose end no pidfd tells here. A recorder whose session has no such trigger hardly wakes up. What happened before the watcher was made does not count as an
-//! occurrence.
+//! New processes appear as directories in `apps/`, which inotify reports. A check every [`LOOK`] finds events that inotify has dropped, and
+//! ends of processes in other pid namespaces, which no pidfd reports here. A recorder whose session has no such trigger rarely wakes up.
+//! Conditions that occurred before the watcher was created are not occurrences.
 
 mod death;
 mod outputs;
@@ -34,16 +34,16 @@ use tracepoint_session_io::trigger::state;
 use tracepoint_session_io::trigger::{Detail, Occurrence};
 use tracepoint_session_spec::{State, TriggerSpec, When};
 
-/// The interval between two looks at outputs and directories.
+/// The interval between two checks of outputs and directories.
 const LOOK: Duration = Duration::from_millis(500);
-/// The same while the only session has no trigger for what is noticed here: inotify tells when its description changes.
+/// The same while the only session has no trigger with these conditions: inotify reports changes of its description.
 const LOOK_WITHOUT_TRIGGERS: Duration = Duration::from_secs(10);
 
 /// A condition that has occurred in a session.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     pub(super) session: String,
-    /// The condition as the triggers have it, to choose those that it fires.
+    /// The condition as in the triggers, to select those that it fires.
     pub(super) when: When,
     pub(super) occurrence: Occurrence,
 }
@@ -52,20 +52,20 @@ pub(super) struct Seen {
 #[derive(Debug)]
 pub(super) struct Watcher {
     run_dir: PathBuf,
-    /// The session that it is about; `None` for all, also those that come.
+    /// The watched session; `None` for all, including later ones.
     only: Option<String>,
     processes: Processes,
     watches_processes: bool,
     sessions: BTreeMap<String, SessionOutputs>,
-    /// Tells of new entries in `apps/` and of changes of the session; `None` if the system has no inotify instance left.
+    /// Reports new entries in `apps/` and changes of the session; `None` if the system has no inotify instance left.
     changes: Option<OwnedFd>,
     next_look: Instant,
-    /// When it was made.
+    /// The time of its creation.
     since: SystemTime,
 }
 
 impl Watcher {
-    /// Watches this session, or all.
+    /// Watches this session, or all sessions.
     pub(super) fn new(run_dir: &Path, only: Option<&str>) -> Self {
         let mut watcher = Self {
             run_dir: run_dir.to_owned(),
@@ -78,15 +78,15 @@ impl Watcher {
             since: SystemTime::now(),
         };
         watcher.changes = watcher.subscribe_to_changes();
-        // The processes that are there already are known before this returns.
+        // The existing processes are known before this returns.
         if let Some(controller) = watcher.controller() {
             watcher.look_at_processes(&controller);
         }
         watcher
     }
 
-    /// Looks for processes. A recorder that has few descriptors holds their handles only if their ends are an occurrence: what has ended
-    /// just before such a trigger is looked at is then no occurrence.
+    /// Looks for processes. A recorder with few descriptors holds pidfds only if ends of processes are occurrences: a process that ended
+    /// just before such a trigger was read then counts as no occurrence.
     fn look_at_processes(&mut self, controller: &Controller) -> Vec<Ended> {
         let is_needless = |session: &String| {
             let processes = controller.apps().names().map_or(0, |names| names.len());
@@ -99,13 +99,13 @@ impl Watcher {
         }
         let ended = self.processes.look(controller.apps());
         if !std::mem::replace(&mut self.watches_processes, true) {
-            // Ends that nobody has seen are none of its occurrences.
+            // Ends that were not detected are not occurrences of it.
             self.processes.ignore_ended();
         }
         ended
     }
 
-    /// Waits for the next occurrences, at most until the next look; `None` when `end` can be read.
+    /// Waits for the next occurrences, at most until the next check; `None` when `end` becomes readable.
     pub(super) fn next(&mut self, end: BorrowedFd<'_>) -> Option<Vec<Seen>> {
         let ended = self.wait(end)?;
         let mut seen = self.deaths(ended);
@@ -115,7 +115,7 @@ impl Watcher {
         Some(seen)
     }
 
-    /// Waits until a process has ended or begun, or the time for a look has come.
+    /// Waits until a process has ended or started, or the next check is due.
     fn wait(&mut self, end: BorrowedFd<'_>) -> Option<Vec<Ended>> {
         let left = self.next_look.saturating_duration_since(Instant::now());
         let timeout = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
@@ -125,7 +125,7 @@ impl Watcher {
         fds.extend(self.processes.handles().map(|handle| PollFd::new(handle, PollFlags::IN)));
         match poll(&mut fds, Some(&timeout)) {
             Ok(_) if !fds[0].revents().is_empty() => return None,
-            // Interrupted, or there are more descriptors than poll takes: the next look finds what has ended.
+            // Interrupted, or there are more descriptors than poll accepts: the next check finds ended processes.
             Ok(_) | Err(Errno::INTR) => {}
             Err(_) => std::thread::sleep(left.min(LOOK)),
         }
@@ -133,14 +133,14 @@ impl Watcher {
         let ready: Vec<_> = fds[first..].iter().map(|fd| !fd.revents().is_empty()).collect();
         let ended = self.processes.take_ended(&ready);
         if has_changed && let Some(changes) = &self.changes {
-            // Which ones does not matter: all names are read.
+            // The individual events do not matter: all names are read.
             while rustix::io::read(changes, &mut [0; 4096]).is_ok_and(|read| read > 0) {}
             self.next_look = Instant::now();
         }
         Some(ended)
     }
 
-    /// What the ends of these processes mean for the sessions.
+    /// Returns the occurrences that result from the ends of these processes.
     fn deaths(&self, ended: Vec<Ended>) -> Vec<Seen> {
         if ended.is_empty() {
             return Vec::new();
@@ -164,7 +164,7 @@ impl Watcher {
         seen
     }
 
-    /// Looks for new processes, for ends that no handle has told, and at the outputs.
+    /// Looks for new processes, and for ends that no pidfd has reported, and checks the outputs.
     fn look(&mut self) -> Vec<Seen> {
         self.next_look = Instant::now() + LOOK;
         let Some(controller) = self.controller() else { return Vec::new() };
@@ -201,7 +201,7 @@ impl Watcher {
         seen
     }
 
-    /// An inotify instance for new processes, and for a new description of the only session: it may have a trigger for them.
+    /// Creates an inotify instance for new processes, and for changes of the only session's description, which may add a trigger for them.
     fn subscribe_to_changes(&self) -> Option<OwnedFd> {
         let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
         let sessions = self.run_dir.join(SESSIONS);
@@ -218,7 +218,7 @@ impl Watcher {
     }
 }
 
-/// Returns whether handles of so many processes take less than a quarter of the descriptors that this process may have.
+/// Returns whether pidfds of this number of processes take less than a quarter of the descriptors that this process may have.
 fn has_descriptors(processes: usize) -> bool {
     getrlimit(Resource::Nofile).current.is_none_or(|most| (processes as u64) < most / 4)
 }

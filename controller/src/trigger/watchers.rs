@@ -1,4 +1,4 @@
-//! Who would notice that the condition of a trigger occurs.
+//! Determines which watchers would detect the condition of a trigger.
 
 use super::core_handler::has_core_handler;
 use super::fire::TriggerStatus;
@@ -7,7 +7,7 @@ use std::path::Path;
 use tracepoint_session_io::trigger::connection::NOTIFY;
 use tracepoint_session_spec::{Do, When};
 
-/// Who would notice that a condition occurs.
+/// The watchers that detect conditions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Watchers {
@@ -23,7 +23,7 @@ impl Watchers {
         Self { listener: owner(&run_dir.join(NOTIFY)), core_handler: has_core_handler() }
     }
 
-    /// What is missing for this trigger to act, if anything is, with the command that mends it.
+    /// Returns what is missing for this trigger to act, if anything, with the command that helps.
     pub fn missing(&self, trigger: &TriggerStatus) -> Option<&'static str> {
         let TriggerStatus { spec: trigger, is_recorded, .. } = trigger;
         if self.listener.is_some() {

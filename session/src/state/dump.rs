@@ -1,4 +1,4 @@
-//! The session that a state dump runs for, as the dump sees it.
+//! The session that a state dump runs for, as seen by the dump.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,17 +12,17 @@ pub struct Dump {
 }
 
 impl Dump {
-    /// The name that the dump was registered under.
+    /// Returns the name under which the dump was registered.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The name of the session that it runs for.
+    /// Returns the name of the session that it runs for.
     pub fn session(&self) -> &str {
         &self.session
     }
 
-    /// Returns whether the session has ended: no recording gets further events. Long dumps should check it now and then.
+    /// Returns whether the session has ended, so that no recording gets further events. Long dumps should check it now and then.
     pub fn is_over(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
     }

@@ -44,7 +44,7 @@ fn registry() -> MutexGuard<'static, Registry> {
 pub struct StateDump(Arc<Registered>);
 
 impl StateDump {
-    /// The name that it was registered under.
+    /// Returns the name under which it was registered.
     pub fn name(&self) -> &str {
         &self.0.name
     }
@@ -63,18 +63,18 @@ impl Drop for StateDump {
 
 /// Registers a function that fires events describing existing state, for recordings that start after that state came about.
 ///
-/// The function runs each time that a [session](crate::Session) starts to record in this process, and each time that a remotely
-/// controlled session enables more events or finds a dump registered since. It runs on a thread of its own, after the events are
-/// enabled. Its events go into that session alone; other sessions neither record nor count them. Probes, aggregates and test sessions
-/// see them. They are enclosed by the events `tracepoint:state_begin` and `tracepoint:state_end`, with the dump's name, which the session
-/// records whatever its rules are: between the two, events of this thread are state. Rules, filters and limits apply as to any event.
+/// The function runs each time that a [session](crate::Session) starts to record in this process, and each time that a remotely controlled
+/// session enables more events or finds a dump registered since. It runs on a separate thread, after the events are enabled. Only that
+/// session records and counts its events. Probes, aggregates and test sessions see them. They are enclosed by the events
+/// `tracepoint:state_begin` and `tracepoint:state_end`, with the dump's name, which the session records regardless of its rules: between
+/// the two, events of this thread are state. Rules, filters and limits apply as to any event.
 ///
 /// Other threads keep running meanwhile: their events may be earlier or later in time than the state that they concern. A dump is a
 /// consistent snapshot only if it holds the locks that make it one.
 ///
-/// Starting a session waits for all its dumps, at most 500 ms in sum; a dump that takes longer continues and is reported as late
-/// (`StateDumpStatus`). A panic of a dump is caught and counted. A dump may take locks; if the thread that
-/// starts the session holds one of them, the dump becomes late.
+/// Starting a session waits for all its dumps, at most 500 ms in total; a dump that takes longer continues and is reported as late
+/// (`StateDumpStatus`). A panic of a dump is caught and counted. A dump may take locks; if the thread that starts
+/// the session holds one of them, the dump becomes late.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -129,7 +129,7 @@ pub(crate) fn registered(seen: u64) -> Vec<Arc<Registered>> {
 }
 
 impl Registered {
-    /// Returns whether a late run is still going on.
+    /// Returns whether a late run is still running.
     pub(super) fn is_late(&self) -> bool {
         self.late.load(Ordering::Relaxed) > 0
     }
@@ -145,7 +145,7 @@ impl Registered {
     }
 }
 
-/// Has the agent woken when a dump or a marker is registered, while the value lives.
+/// Lets registrations of dumps and markers wake the agent while the value lives.
 #[derive(Debug)]
 pub(crate) struct Wake(Arc<Waker>);
 

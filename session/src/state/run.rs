@@ -14,10 +14,10 @@ use tracepoint_core::channel::OpenChannel;
 use tracepoint_run_dir::StateDumpStatus;
 use tracepoint_sinks::own_thread;
 
-/// How long starting a session waits for all its dumps in sum.
+/// Maximum total time that starting a session waits for its dumps.
 const TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Number of dumps whose status is kept before the status of unregistered ones is dropped.
+/// Number of dumps above which the status of unregistered ones is dropped.
 const KEPT: usize = 64;
 
 #[derive(Debug, Default)]
@@ -52,7 +52,7 @@ impl Runs {
         super::registered(if round == Round::New { self.seen } else { 0 })
     }
 
-    /// Runs the dumps in turn, for a session whose events are enabled. Waits for at most [`TIMEOUT`] in sum.
+    /// Runs the dumps one after another, for a session whose events are enabled. Waits for at most [`TIMEOUT`] in total.
     pub(crate) fn run(&mut self, dumps: &[Arc<Registered>], session: &str, channel: &Arc<OpenChannel>) {
         let began = Instant::now();
         for dump in dumps {
@@ -80,7 +80,7 @@ impl Runs {
         Arc::clone(self.counts.entry((dump.number, dump.name.clone())).or_default())
     }
 
-    /// Status of all dumps in order of registration; of unregistered ones the last few.
+    /// Returns the status of all dumps in order of registration; of unregistered ones only the last few.
     pub(crate) fn status(&self) -> Vec<StateDumpStatus> {
         let status = |((_, name), counts): (&(u64, String), &Arc<Counts>)| {
             let mut status = StateDumpStatus::default();
@@ -106,7 +106,7 @@ const RUNS: u8 = 0;
 const RETURNED: u8 = 1;
 const LATE: u8 = 2;
 
-/// Runs one dump on a thread of its own, and waits for it for at most `timeout`.
+/// Runs one dump on a separate thread, and waits for it for at most `timeout`.
 fn run_one(dump: &Arc<Registered>, context: Dump, counts: &Arc<Counts>, of: &Arc<OpenChannel>, timeout: Duration) {
     if dump.is_late() {
         counts.skipped.fetch_add(1, Ordering::Relaxed);

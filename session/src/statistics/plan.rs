@@ -1,4 +1,4 @@
-//! Which statistics the rules of a session compute in a process, over which of its events.
+//! Plans the statistics of a session's rules in a process, and the events that they use.
 
 use crate::event::PlannedEvent;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use tracepoint_session_spec::{Compiled, Rule, RuleEntry, RuleProblem};
 /// A statistic of a rule.
 #[derive(Clone, Debug)]
 pub(crate) struct PlannedStatistic {
-    /// The rule as text, which tells it from others.
+    /// The text of the rule, which identifies it.
     pub(super) key: String,
     pub(super) rule: Rule,
     pub(super) spec: StatisticSpec,
-    /// The event; of a latency the one that ends it.
+    /// The event; for a latency, the one that ends it.
     pub(super) event: String,
-    /// True if its histogram is one of a floating-point field.
+    /// True if its histogram is over a floating-point field.
     pub(super) is_float: bool,
     /// True if its values are nanoseconds.
     pub(super) is_duration: bool,
@@ -27,7 +27,7 @@ pub(crate) struct PlannedStatistic {
 /// An event of a statistic.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
-    /// Its place among the events of the process.
+    /// Its index among the events of the process.
     pub(crate) index: usize,
     pub(super) markers: Vec<&'static Marker>,
     pub(super) filter: Option<Arc<EventFilter>>,
@@ -42,12 +42,12 @@ impl PlannedStatistic {
     }
 }
 
-/// The statistics of a rule over those of `events` whose indices are `matched`. Events without the statistic's fields, or without those of
-/// the filter, are left out.
+/// Plans the statistics of a rule over those of `events` whose indices are in `matched`. Events without the fields of the statistic or of
+/// the filter are left out.
 ///
 /// # Errors
 ///
-/// If all events are left out, or one of a latency.
+/// If all events, or one of the events of a latency, are left out.
 pub(crate) fn plan(
     entry: &RuleEntry,
     rule: &Compiled,
@@ -63,7 +63,7 @@ pub(crate) fn plan(
         let fields: Vec<_> = marker.fields().iter().map(|field| (field.name, FieldKind::from(&field.ty))).collect();
         let roles = spec.roles(&name);
         if let Some(error) = roles.iter().find_map(|role| spec.columns(*role, &name, &fields).err()) {
-            // An error about the type of a field is more to the point than one about another event that lacks it.
+            // An error about the type of a field is more useful than an error about another event that lacks the field.
             if !matches!(unfit, Some(StatisticError::FieldType { .. })) {
                 unfit = Some(error);
             }
@@ -99,7 +99,7 @@ pub(crate) fn plan(
     Ok(each.map(|(part, units)| planned(events[part.index].name.clone(), units, vec![part])).collect())
 }
 
-/// The error of a statistic that fits none of several events: with the most similar fields of all of them.
+/// Returns the error of a statistic that fits none of several events, with the most similar fields of all of them.
 fn told(error: StatisticError, events: &[PlannedEvent], matched: &[usize]) -> String {
     match error {
         StatisticError::NoField { field, .. } if matched.len() > 1 => {

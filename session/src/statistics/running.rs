@@ -19,44 +19,44 @@ use tracepoint_session_io::statistics::StatisticResult;
 use tracepoint_session_io::statistics::index::{self, Entry, Index};
 use tracepoint_session_spec::Rule;
 
-/// Where the files are.
+/// The location of the files.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Home<'a> {
-    /// The directory of the session; `None`: the statistics are in memory alone.
+    /// The directory of the session; `None` if the statistics are in memory only.
     pub(crate) session: Option<&'a Path>,
     /// The name of the process in it.
     pub(crate) process: &'a str,
-    /// How many bytes the rings of the session may take in this process.
+    /// Maximum size of the session's rings in this process, in bytes.
     pub(crate) ring_memory: u64,
 }
 
 /// The statistics of a session in this process. Dropping it ends them; the files stay.
 #[derive(Debug, Default)]
 pub(crate) struct RunningStatistics {
-    /// The process that they are of.
+    /// The process that they belong to.
     process: u32,
-    /// Where files are, and the name of the process there. Kept while there are any, also when the session is stopped.
+    /// The directory of the files, and the name of the process in it. Kept while there are files, even if the session is stopped.
     files: Option<(Arc<PrivateDir>, String)>,
     memory: Option<Arc<ProcessMemory>>,
     running: BTreeMap<Key, Running>,
     /// The number of the next file.
     next: u64,
-    /// True if the list lacks what it should have: it could not be written.
+    /// True if the list is out of date because it could not be written.
     is_list_old: bool,
 }
 
-/// A statistic that runs, as a trigger looks at it.
+/// A running statistic, as seen by a trigger.
 #[derive(Clone, Debug)]
 pub(crate) struct LiveStatistic {
-    /// The key of the rule: several may name the same statistic of the same event.
+    /// The key of the rule: several rules may compute the same statistic of the same event.
     pub(crate) rule: String,
-    /// The statistic as rules name it.
+    /// The text of the statistic in rules.
     pub(crate) text: String,
     pub(crate) event: String,
     pub(crate) statistic: Weak<Statistic>,
 }
 
-/// A rule, and the event.
+/// A rule, and an event.
 type Key = (String, String);
 
 #[derive(Debug)]
@@ -69,17 +69,18 @@ struct Running {
 }
 
 impl RunningStatistics {
-    /// How many there are.
+    /// Returns the number of statistics.
     pub(crate) fn len(&self) -> usize {
         self.running.len()
     }
 
-    /// What they take, in bytes.
+    /// Returns their memory, in bytes.
     pub(crate) fn memory(&self) -> u64 {
         self.memory.as_ref().map_or(0, |memory| memory.used())
     }
 
-    /// Computes exactly `planned` from now on. Those that run already go on. Returns the errors of rules that cannot be computed.
+    /// Computes exactly `planned` from now on. Statistics that are already running continue. Returns the errors of rules that cannot be
+    /// computed.
     pub(crate) fn follow(&mut self, home: Home<'_>, planned: Vec<PlannedStatistic>) -> Vec<String> {
         if self.running.is_empty() && planned.is_empty() || !self.is_ours() {
             return Vec::new();
@@ -90,7 +91,7 @@ impl RunningStatistics {
         self.drop_all(&gone);
         let mut errors = Vec::new();
         let mut by_rule: BTreeMap<String, Vec<PlannedStatistic>> = BTreeMap::new();
-        // Those that run may have further events; the others are new.
+        // Running statistics may get further events; the others are new.
         let (mut more, mut new) = (Vec::new(), Vec::new());
         for planned in planned {
             if self.running.contains_key(&key(&planned)) {
@@ -110,7 +111,8 @@ impl RunningStatistics {
                 Err(error) => errors.push(format!("`{spec}` of `{}` is not computed: {error}", planned[0].rule.event)),
             }
         }
-        // Listed before the first event, so that what a process leaves when it is killed is found. Without a list there is nothing new.
+        // The list is written before the first event, so that the files of a killed process are found. Without a new list no statistic is
+        // added.
         let is_listed = new.is_empty() && gone.is_empty() && !self.is_list_old;
         let listed = if is_listed { Ok(()) } else { self.list() };
         self.is_list_old = listed.is_err();
@@ -131,7 +133,7 @@ impl RunningStatistics {
         errors
     }
 
-    /// Makes new statistics of one rule.
+    /// Starts the new statistics of one rule.
     fn start(&mut self, home: Home<'_>, planned: &[PlannedStatistic]) -> io::Result<()> {
         if self.running.len() + planned.len() > MOST {
             let text = format!("a session computes at most {MOST} statistics in a process; select fewer events");
@@ -165,14 +167,14 @@ impl RunningStatistics {
             (self.files, self.memory) = (Some((Arc::new(dir), home.process.to_owned())), None);
         }
         let dir = self.files.as_ref().map(|(dir, _)| Arc::clone(dir));
-        // A quarter of what the rings may take.
+        // A quarter of the limit on the rings.
         let memory = self.memory.get_or_insert_with(|| ProcessMemory::new("statistics", home.ring_memory / 4, dir));
         let file = self.files.as_ref().map(|(dir, process)| (&**dir, format!("{process}.{}.stat", self.next)));
         self.next += 1;
         segment::make(planned, file, memory)
     }
 
-    /// Switches on those events of a running statistic that are off.
+    /// Enables those events of a running statistic that are not enabled yet.
     fn subscribe(&mut self, planned: &PlannedStatistic) -> Result<(), String> {
         let Some(running) = self.running.get_mut(&(planned.key.clone(), planned.event.clone())) else { return Ok(()) };
         let mut new: Vec<(&'static Marker, Subscriber)> = Vec::new();
@@ -195,7 +197,7 @@ impl RunningStatistics {
         Ok(())
     }
 
-    /// Ends statistics, and removes the files that have no others.
+    /// Ends statistics, and removes files without other statistics.
     fn drop_all(&mut self, keys: &[Key]) {
         let gone: Vec<_> = keys.iter().filter_map(|key| self.running.remove(key)).collect();
         if gone.is_empty() {
@@ -208,7 +210,7 @@ impl RunningStatistics {
             places.push(running.place);
         }
         Subscription::end_all(subscriptions);
-        // On a full file system the list stays as it was, and names files that do not exist.
+        // On a full file system the old list stays, and names files that do not exist.
         let _ = self.list();
         let Some((dir, _)) = &self.files else { return };
         for place in places {
@@ -221,7 +223,7 @@ impl RunningStatistics {
         }
     }
 
-    /// Writes which ones there are.
+    /// Writes the list of statistics.
     fn list(&self) -> io::Result<()> {
         let Some((dir, process)) = &self.files else { return Ok(()) };
         let entry = |((_, event), running): (&Key, &Running)| match &running.place {
@@ -238,7 +240,7 @@ impl RunningStatistics {
         Index::new(self.running.iter().filter_map(entry).collect()).write(dir, process)
     }
 
-    /// Those that run.
+    /// Returns the running statistics.
     pub(crate) fn live(&self) -> Vec<LiveStatistic> {
         let live = |((rule, event), running): (&Key, &Running)| LiveStatistic {
             rule: rule.clone(),
@@ -249,7 +251,7 @@ impl RunningStatistics {
         self.running.iter().map(live).collect()
     }
 
-    /// The results so far.
+    /// Returns the results so far.
     pub(crate) fn results(&self) -> Vec<StatisticResult> {
         let result = |((_, event), running): (&Key, &Running)| {
             let (rule, snapshot) = (running.rule.clone(), running.statistic.snapshot());
@@ -258,19 +260,19 @@ impl RunningStatistics {
         if self.is_ours() { self.running.iter().map(result).collect() } else { Vec::new() }
     }
 
-    /// Ends all, and releases their memory. Their files stay, for readers.
+    /// Ends all statistics, and releases their memory. Their files stay for readers.
     pub(crate) fn stop(&mut self) {
         let running = std::mem::take(&mut self.running);
         if self.is_ours() {
             let subscriptions = running.into_values().flat_map(|running| running.subscriptions);
             Subscription::end_all(subscriptions.map(|(_, subscription)| subscription).collect());
         } else {
-            // They are the parent's.
+            // They belong to the parent.
             std::mem::forget(running);
         }
     }
 
-    /// Ends all, and removes their files.
+    /// Ends all statistics, and removes their files.
     pub(crate) fn remove(&mut self) {
         self.stop();
         self.forget_former();
@@ -281,7 +283,7 @@ impl RunningStatistics {
         let is_ours = self.is_ours();
         if let Some((dir, process)) = self.files.take().filter(|_| is_ours) {
             index::remove(&dir, &process);
-            // If it is empty.
+            // Succeeds only if it is empty.
             let _ = std::fs::remove_dir(dir.path());
         }
     }

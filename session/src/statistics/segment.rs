@@ -1,4 +1,4 @@
-//! The memory of the statistics that a rule starts together: one file, in which they stand one after the other, or the heap.
+//! The memory of the statistics that a rule starts together: one file that contains them in sequence, or the heap.
 
 use std::io;
 use std::ops::Range;
@@ -17,7 +17,7 @@ pub(super) struct Segment {
     words: MappedWords,
 }
 
-/// Where a statistic is.
+/// The location of a statistic.
 #[derive(Clone, Debug)]
 pub(super) enum Place {
     /// In these words of a file.
@@ -38,7 +38,7 @@ impl Memory for Part {
     }
 }
 
-/// Makes statistics together, in the new file `name` of `dir` if there is one.
+/// Creates statistics together, in the new file `name` of `dir` if there is one.
 pub(super) fn make(
     planned: &[PlannedStatistic],
     file: Option<(&PrivateDir, String)>,

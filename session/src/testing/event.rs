@@ -39,7 +39,7 @@ impl Event {
         self.thread
     }
 
-    /// The value of the field called `name`.
+    /// Returns the value of the field called `name`.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.marker.fields().iter().position(|field| field.name == name).and_then(|index| self.values.get(index))
     }
@@ -107,12 +107,12 @@ impl Value {
         }
     }
 
-    /// The value, if it is an integer.
+    /// Returns the value, if it is an integer.
     pub const fn integer(&self) -> Option<i128> {
         if let Self::Integer(value) = self { Some(*value) } else { None }
     }
 
-    /// The value, if it is text.
+    /// Returns the value, if it is text.
     pub fn text(&self) -> Option<&str> {
         if let Self::Text(value) = self { Some(value) } else { None }
     }

@@ -3,7 +3,7 @@
 use super::{Event, TestSession};
 use std::fmt::Write;
 
-/// Number of events that a failure message lists.
+/// Maximum number of events in a failure message.
 const LISTED: usize = 50;
 
 type Condition<'s> = Box<dyn Fn(&Event) -> bool + 's>;
@@ -33,7 +33,7 @@ impl<'s> Expectation<'s> {
         self
     }
 
-    /// The selected events.
+    /// Returns the selected events.
     ///
     /// # Panics
     ///
@@ -45,7 +45,7 @@ impl<'s> Expectation<'s> {
         events
     }
 
-    /// Asserts that there are exactly `count` of them, and returns them.
+    /// Asserts that exactly `count` events are selected, and returns them.
     ///
     /// # Panics
     ///
@@ -57,11 +57,11 @@ impl<'s> Expectation<'s> {
         events
     }
 
-    /// Asserts that there is exactly one of them, and returns it.
+    /// Asserts that exactly one event is selected, and returns it.
     ///
     /// # Panics
     ///
-    /// If there is none, or more than one.
+    /// If no event or more than one is selected.
     #[track_caller]
     pub fn once(&self) -> Event {
         let mut events = self.events();
@@ -69,7 +69,7 @@ impl<'s> Expectation<'s> {
         events.remove(0)
     }
 
-    /// Asserts that there are at least `count` of them, and returns them.
+    /// Asserts that at least `count` events are selected, and returns them.
     ///
     /// # Panics
     ///
@@ -81,18 +81,18 @@ impl<'s> Expectation<'s> {
         events
     }
 
-    /// Asserts that there is none of them.
+    /// Asserts that no event is selected.
     ///
     /// # Panics
     ///
-    /// If there is one.
+    /// If an event is selected.
     #[track_caller]
     pub fn never(&self) {
         let events = self.events();
         assert!(events.is_empty(), "{}", self.failure(&events, "never"));
     }
 
-    /// Asserts that all of them precede all of the others, and that there is at least one of both.
+    /// Asserts that all selected events precede all of the others, and that both selections have at least one event.
     ///
     /// # Panics
     ///

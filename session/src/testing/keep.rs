@@ -10,7 +10,7 @@ use tracepoint_core::marker::{Aggregate, FieldView};
 thread_local! {
     /// The ids of the sessions that the thread has entered; sessions may nest.
     static ENTERED: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
-    /// Whether the thread is storing an event.
+    /// True while the thread is storing an event.
     static KEEPING: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -48,7 +48,7 @@ impl KeptEvents {
     }
 
     fn is_here(&self) -> bool {
-        // A thread whose thread-locals are destroyed, or that is just entering, belongs to no session.
+        // A thread whose thread-locals are being destroyed, or that is just entering, belongs to no session.
         let entered = ENTERED.try_with(|entered| entered.try_borrow().is_ok_and(|ids| ids.contains(&self.id)));
         entered.unwrap_or(false)
     }
@@ -80,7 +80,7 @@ impl Aggregate for KeptEvents {
     }
 }
 
-/// A handle with which other threads enter a test session.
+/// A handle by which other threads enter a test session.
 #[derive(Clone, Debug)]
 pub struct Member {
     id: u64,

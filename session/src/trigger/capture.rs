@@ -4,21 +4,21 @@
 //!   FREE ──claim: CAS, by the event──▶ WRITING ──fields written──▶ READY ──taken, by the thread──▶ FREE
 //! ```
 //!
-//! An event claims a slot without a loop over other events: a bounded scan. Signal handlers may do so as well, since one that interrupts an
-//! event claims another slot. If there is none, the event is counted. A claim is an Acquire (E1), which pairs with the Release of the thread
-//! that freed the slot (E1): the contents of one use are written behind those of the last were read. READY is stored by a Release (E2), which
-//! pairs with the thread's Acquire (E2). The words themselves are Relaxed.
+//! An event claims a slot by a bounded scan, without retrying because of other events. Signal handlers may do so as well, because a handler
+//! that interrupts an event claims another slot. If there is no free slot, the event is counted. A claim is an Acquire (E1), which pairs
+//! with the Release of the thread that freed the slot (E1): the contents of one use are written after those of the previous use were read.
+//! READY is stored by a Release (E2), which pairs with the thread's Acquire (E2). The words themselves are Relaxed.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use tracepoint_core::field::Value;
 use tracepoint_core::marker::{FieldView, MarkerDescriptor};
 use tracepoint_session_io::trigger::Detail;
 
-/// How many events may wait for the thread with their fields.
+/// Maximum number of events that wait for the thread with their fields.
 const SLOTS: usize = 8;
-/// The room for the fields of one, in words of 8 bytes. Fields beyond that are left out.
+/// Size of the fields of one event, in words of 8 bytes. Further fields are left out.
 const WORDS: usize = 56;
-/// How many bytes of a text are kept.
+/// Maximum number of bytes of a text that are kept.
 const MAX_TEXT: usize = 128;
 
 const FREE: u32 = 0;
@@ -30,18 +30,18 @@ const NONE: u64 = 0;
 const UNSIGNED: u64 = 1;
 const SIGNED: u64 = 2;
 const FLOAT: u64 = 3;
-/// The length in bytes is in the lowest bits, and the bytes follow.
+/// The lowest bits contain the length in bytes, and the bytes follow.
 const TEXT: u64 = 4;
 const KIND_SHIFT: u32 = 56;
 
-/// An event, and what it was given.
+/// An event with its fields.
 #[derive(Debug)]
 struct Slot {
     state: AtomicU32,
-    /// Which of the watched events it is.
+    /// Index of the watched event.
     event: AtomicU32,
     time: AtomicU64,
-    /// How many words are used.
+    /// Number of used words.
     used: AtomicU32,
     words: [AtomicU64; WORDS],
 }
@@ -50,17 +50,17 @@ struct Slot {
 #[derive(Debug)]
 pub(super) struct Captured {
     slots: [Slot; SLOTS],
-    /// Events for which there was no slot.
+    /// Number of events for which there was no slot.
     missed: AtomicU64,
 }
 
-/// An event that was captured.
+/// A captured event.
 #[derive(Debug)]
 pub(super) struct Capture {
     pub(super) event: u32,
-    /// In ns on the clock of the events.
+    /// Time in ns on the clock of the events.
     pub(super) time: u64,
-    /// The fields that were kept, in their order.
+    /// The captured fields, in order.
     words: Vec<u64>,
 }
 
@@ -69,7 +69,7 @@ impl Captured {
         Self { slots: [const { Slot::new() }; SLOTS], missed: AtomicU64::new(0) }
     }
 
-    /// Keeps an event. Called by the site.
+    /// Captures an event. Called by the site.
     pub(super) fn push(&self, event: u32, time: u64, fields: FieldView<'_>) {
         for slot in &self.slots {
             // E1: pairs with the store of FREE in `take`.
@@ -85,7 +85,7 @@ impl Captured {
         self.missed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The events that were kept, in the order of their times, and the number of those that were not. Called by the thread.
+    /// Takes the captured events, in the order of their times, and the number of the others. Called by the thread.
     pub(super) fn take(&self) -> (Vec<Capture>, u64) {
         let mut captures = Vec::new();
         for slot in &self.slots {
@@ -129,7 +129,7 @@ impl Slot {
         self.used.store(used as u32, Ordering::Relaxed);
     }
 
-    /// Writes a value; returns where the next one goes, or `None` if there is no room.
+    /// Writes a value; returns the index of the next one, or `None` if there is no space.
     fn write_value(&self, at: usize, value: Value<'_>) -> Option<usize> {
         let (kind, number) = match value {
             Value::Unsigned(number) => (UNSIGNED, number),
@@ -173,7 +173,7 @@ impl Slot {
 }
 
 impl Capture {
-    /// The fields that were kept, as entries: `field_NAME`. Arrays are left out.
+    /// Returns the captured fields as entries: `field_NAME`. Arrays are left out.
     pub(super) fn entries(&self, descriptor: &MarkerDescriptor) -> Vec<(String, Detail)> {
         let mut entries = Vec::new();
         let mut words = self.words.iter().copied();

@@ -1,7 +1,7 @@
 //! The condition `event`: an event that a rule matches.
 //!
-//! An aggregate beside the session's channel sees the event behind its commit, so that a snapshot has it. The rule's filter is compiled for
-//! each event; a comparison of an integer field at its beginning is tested by the core, before the aggregate is called.
+//! An aggregate, in addition to the session's channel, sees the event after its commit, so that a snapshot contains it. The rule's filter
+//! is compiled for each event; the core tests a comparison of an integer field at its beginning before it calls the aggregate.
 
 use super::Program;
 use super::capture::{Capture, Captured};
@@ -21,7 +21,7 @@ use tracepoint_session_spec::{Compiled, Rule, When};
 pub(super) struct EventWatch {
     captured: Arc<Captured>,
     markers: Vec<&'static Marker>,
-    /// None once it is switched off.
+    /// Empty once it is disabled.
     subscriptions: Mutex<Vec<Subscription>>,
 }
 
@@ -43,8 +43,8 @@ impl Aggregate for Watch {
 }
 
 impl EventWatch {
-    /// Switches on the events of this program that the rule matches, whether or not the session records them. None of them may match; an
-    /// error if the rule's filter fits none of those that it matches otherwise.
+    /// Enables the events of this program that the rule matches, whether or not the session records them. It is no error if none matches,
+    /// but it is one if the rule's filter fits none of the events that the rest of the rule matches.
     pub(super) fn start(rule: &Rule, program: Program<'_>, word: Word) -> Result<Self, String> {
         let compiled = Compiled::new(rule).map_err(|error| error.to_string())?;
         let captured = Arc::new(Captured::new());
@@ -75,12 +75,12 @@ impl EventWatch {
         Ok(Self { captured, markers, subscriptions: Mutex::new(subscriptions) })
     }
 
-    /// How many events it watches.
+    /// Returns the number of events that it watches.
     pub(super) fn len(&self) -> usize {
         self.markers.len()
     }
 
-    /// Switches the events off; returns when none of them is being looked at.
+    /// Disables the events; returns when no thread is processing one of them.
     pub(super) fn switch_off(&self) {
         let subscriptions = std::mem::take(&mut *self.subscriptions.lock().unwrap_or_else(PoisonError::into_inner));
         Subscription::end_all(subscriptions);
@@ -90,7 +90,7 @@ impl EventWatch {
         self.captured.is_pending()
     }
 
-    /// The events that have matched since the last time.
+    /// Returns the events that have matched since the last call.
     pub(super) fn take(&self, when: &When) -> Vec<Occurrence> {
         let (captures, missed) = self.captured.take();
         let mut occurrences: Vec<_> = captures.iter().filter_map(|capture| self.occurrence(when, capture)).collect();

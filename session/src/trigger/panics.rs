@@ -1,7 +1,7 @@
-//! The condition `panic`: a panic hook in front of the one that was installed before.
+//! The condition `panic`: a panic hook that precedes the previously installed one.
 //!
-//! The panicking thread queues an occurrence for each session with such a trigger, and waits until the actions are done, because the hook that
-//! runs next, or the end of the thread, may end the process. A panic of a thread that acts is no occurrence.
+//! The panicking thread queues an occurrence for each session with such a trigger, and waits until the actions are done, because the next
+//! hook, or the end of the thread, may end the process. A panic of a thread that performs actions is not an occurrence.
 
 use super::LAST_TIMEOUT;
 use super::shared::{Shared, THREAD};
@@ -14,7 +14,7 @@ use tracepoint_session_io::trigger::Detail;
 use tracepoint_session_spec::When;
 
 static SESSIONS: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
-/// The process whose sessions they are: in a forked child the lock may never be released. Relaxed: a process stores its own id before it
+/// The process that owns the sessions: in a forked child the lock may never be released. Relaxed: a process stores its own id before it
 /// adds a session.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 

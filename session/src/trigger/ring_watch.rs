@@ -1,6 +1,7 @@
-//! The conditions `ring-full` and `lost`: what the counters of a session's rings show.
+//! The conditions `ring-full` and `lost`, detected by the counters of a session's rings.
 //!
-//! The thread looks at them in intervals. A ring that was full for a shorter time than that may go unnoticed; losses are counted, and never do.
+//! The thread reads them at intervals. It may miss a ring that was full for less than an interval. It does not miss losses, because these
+//! are counted.
 
 use std::process;
 use std::sync::{Mutex, PoisonError, Weak};
@@ -9,11 +10,11 @@ use tracepoint_core::channel::OpenChannel;
 use tracepoint_session_io::trigger::{Detail, Occurrence};
 use tracepoint_session_spec::When;
 
-/// How often rings are looked at for `ring-full`.
+/// Interval at which rings are checked for `ring-full`.
 const FULL: Duration = Duration::from_millis(20);
-/// How often their losses are.
+/// Interval at which their losses are checked.
 const LOST: Duration = Duration::from_millis(100);
-/// After this long without a loss, losses begin anew.
+/// Time without a loss after which the next loss is a new occurrence.
 const QUIET: Duration = Duration::from_secs(1);
 
 /// The rings of a session.
@@ -26,11 +27,11 @@ pub(super) struct RingWatch {
 #[derive(Debug)]
 struct State {
     channels: Vec<Weak<OpenChannel>>,
-    /// True if a ring was above the threshold at the last look.
+    /// True if a ring was above the threshold at the last check.
     is_above: bool,
-    /// The losses at the last look.
+    /// The losses at the last check.
     lost: u64,
-    /// When they last grew.
+    /// The time at which they last increased.
     lost_at: Option<Instant>,
 }
 
@@ -41,7 +42,7 @@ impl RingWatch {
         Self { interval: if *when == When::Lost { LOST } else { FULL }, state: Mutex::new(state) }
     }
 
-    /// The session has these channels now.
+    /// Replaces the channels of the session.
     pub(super) fn follow(&self, channels: &[Weak<OpenChannel>]) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let is_same = state.channels.len() == channels.len()
@@ -55,7 +56,7 @@ impl RingWatch {
         self.interval
     }
 
-    /// Looks at the rings; an occurrence if the condition has begun to hold.
+    /// Checks the rings; returns an occurrence if the condition has begun to hold.
     pub(super) fn look(&self, when: &When) -> Option<Occurrence> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (name, number) = if let When::RingFull(percent) = when {

@@ -1,4 +1,4 @@
-//! What the thread of a session's triggers and the session share, and the body of the thread.
+//! The state shared by a session and the thread of its triggers, and the body of the thread.
 
 use super::Owner;
 use super::event_watch::EventWatch;
@@ -21,20 +21,20 @@ use tracepoint_session_spec::{TriggerSpec, When};
 
 /// The name of the thread, as shown by `top -H`.
 pub(super) const THREAD: &str = "tracepoint-trigger";
-/// How long the thread rests at least after it has acted.
+/// Minimum time that the thread rests after it has acted.
 const REST: Duration = Duration::from_millis(1);
-/// How long it sleeps where nothing has to be looked at.
+/// Time that it sleeps if nothing has to be checked.
 const LONG: Duration = Duration::from_secs(3600);
-/// What the thread and its session share.
+/// The state shared by the thread and its session.
 #[derive(Debug)]
 pub(super) struct Shared {
     owner: Owner,
     pub(super) word: Word,
     is_stopped: AtomicBool,
-    /// Whether the thread is in a round.
+    /// True while the thread is in a round.
     is_acting: AtomicBool,
     sources: Mutex<Vec<(TriggerSpec, Arc<Source>)>>,
-    /// Occurrences that threads have reported, and who waits for the actions.
+    /// Occurrences that threads have reported, and the threads that wait for the actions.
     queue: Mutex<VecDeque<Reported>>,
 }
 
@@ -46,14 +46,14 @@ struct Reported {
     waiting: Sender<()>,
 }
 
-/// Where a condition is noticed.
+/// The source of a condition.
 #[derive(Debug)]
 pub(super) enum Source {
     Event(EventWatch),
     Signal(SignalWatch),
     Rings(RingWatch),
     Statistic(StatisticWatch),
-    /// Threads report it: a panic, the end of the process.
+    /// Reported by threads: a panic, the end of the process.
     Reported,
 }
 
@@ -88,10 +88,10 @@ impl Shared {
     pub(super) fn run(&self) {
         loop {
             self.word.announce();
-            // Behind the announcement, so that `stop`, which stores this and then wakes, is either seen here or ends the sleep below.
+            // Read after the announcement: either this sees the value that `stop` stores before it wakes, or the wake ends the sleep below.
             let is_last = self.is_stopped.load(Ordering::Relaxed);
             let began = Instant::now();
-            // A panic in an action leaves the rest to the next round.
+            // After a panic in an action, the next round does the rest.
             self.is_acting.store(true, Ordering::Relaxed);
             let acted = catch_unwind(AssertUnwindSafe(|| self.round())).unwrap_or(true);
             self.is_acting.store(false, Ordering::Relaxed);
@@ -109,7 +109,7 @@ impl Shared {
         }
     }
 
-    /// Acts on what has occurred; returns whether anything had.
+    /// Acts on conditions that have occurred; returns whether there were any.
     fn round(&self) -> bool {
         let sources = lock(&self.sources).clone();
         let mut any = false;
@@ -132,7 +132,7 @@ impl Shared {
         lock(&self.queue).pop_front()
     }
 
-    /// Has the actions done. Failures are in the state of the trigger; one of a session that was removed has none.
+    /// Performs the actions. Failures are stored in the state of the trigger; the trigger of a removed session has no state.
     fn act(&self, trigger: String, mut occurrence: Occurrence) {
         let Owner { run_dir, session, process } = &self.owner;
         occurrence.add("trigger_session", Detail::Text(session.clone()));
@@ -141,7 +141,8 @@ impl Shared {
         let _ = trigger_report(run_dir, &request);
     }
 
-    /// Queues an occurrence of `when` for each trigger with that condition; returns what ends when all actions are done.
+    /// Queues an occurrence of `when` for each trigger with that condition; returns a receiver that is disconnected when all actions are
+    /// done.
     pub(super) fn report(&self, when: &When, add: impl Fn(&mut Occurrence)) -> Option<Receiver<()>> {
         let (done, waiting) = channel();
         let mut any = false;
@@ -155,12 +156,12 @@ impl Shared {
         any.then_some(waiting)
     }
 
-    /// Waits until what has occurred until now was acted on, or the time is over.
+    /// Waits until the conditions that have occurred until now were acted on, for at most `timeout`.
     pub(super) fn flush(&self, timeout: Duration) {
         let deadline = Instant::now() + timeout;
         self.word.wake();
         let is_pending = || lock(&self.sources).iter().any(|(_, source)| source.is_pending());
-        // The thread stores that it acts before it takes anything by a Release, which `is_pending` acquires (E1 in `capture`).
+        // The thread stores that it acts before it takes an occurrence by a Release, which `is_pending` acquires (E1 in `capture`).
         while (is_pending() || self.is_acting.load(Ordering::Relaxed)) && Instant::now() < deadline {
             thread::sleep(REST);
         }
@@ -168,7 +169,7 @@ impl Shared {
 }
 
 impl Source {
-    /// What has occurred since the last time.
+    /// Returns the occurrences since the last call.
     fn take(&self, spec: &TriggerSpec) -> Vec<Occurrence> {
         match self {
             Self::Event(watch) => watch.take(&spec.when),
@@ -179,7 +180,7 @@ impl Source {
         }
     }
 
-    /// Returns whether something has occurred that was not taken.
+    /// Returns whether there is an occurrence that was not taken.
     fn is_pending(&self) -> bool {
         match self {
             Self::Event(watch) => watch.is_pending(),
@@ -188,7 +189,7 @@ impl Source {
         }
     }
 
-    /// How often it has to be looked at.
+    /// Returns the interval at which it has to be checked.
     const fn interval(&self) -> Option<Duration> {
         match self {
             Self::Rings(watch) => Some(watch.interval()),

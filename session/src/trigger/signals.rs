@@ -1,9 +1,9 @@
 //! The condition `signal`: a handler that counts.
 //!
-//! The handler is installed while a session has such a trigger, and only then. It adds to a counter, wakes the threads of the triggers, and
-//! calls the handler that was there before, if the program had one. All of that is async-signal-safe. The handler that was there before is put
-//! back when the last such trigger is gone, unless the program has installed another one meanwhile. That one may call ours from then on, so that
-//! ours is never installed in front of it: the two would call each other without an end. A later trigger with this signal is refused.
+//! The handler is installed only while a session has such a trigger. It increments a counter, wakes the threads of the triggers, and calls
+//! the previous handler, if the program had one. All of that is async-signal-safe. The previous handler is restored when the last such
+//! trigger is removed, unless the program has installed another one meanwhile. That handler may call ours from then on, so ours is never
+//! installed in front of it: the two would call each other endlessly. A later trigger with this signal is refused.
 #![expect(
     unsafe_code,
     reason = "handlers of signals have no safe interface, and this file guarantees what its handler does"
@@ -21,29 +21,29 @@ use std::time::SystemTime;
 use tracepoint_session_io::trigger::{Detail, Occurrence};
 use tracepoint_session_spec::{When, signal_number};
 
-/// More than the largest number of a signal.
+/// Greater than the largest signal number.
 const SIGNALS: usize = 65;
 
-/// How often each signal came. Relaxed: publishes nothing.
+/// Number of occurrences of each signal. Relaxed: publishes nothing.
 static COUNTS: [AtomicU64; SIGNALS] = [const { AtomicU64::new(0) }; SIGNALS];
-/// What handled each signal before, for the handler. Never freed: a handler may still be running.
+/// The previous action of each signal, for the handler. Never freed: a handler may still be running.
 static PREVIOUS: [AtomicPtr<libc::sigaction>; SIGNALS] = [const { AtomicPtr::new(null_mut()) }; SIGNALS];
-/// The signals that triggers have or had. Held while handlers are installed and removed; never in a handler.
+/// The signals that triggers use or have used. Held while handlers are installed and removed; never in a handler.
 static USES: Mutex<BTreeMap<i32, Use>> = Mutex::new(BTreeMap::new());
 
 /// The use of a signal by triggers.
 #[derive(Debug, Default)]
 struct Use {
     triggers: usize,
-    /// True if the program had replaced the handler when the last trigger was gone.
+    /// True if the program had replaced the handler when the last trigger was removed.
     was_replaced: bool,
 }
 
-/// A signal that a trigger has.
+/// A signal used by a trigger.
 #[derive(Debug)]
 pub(super) struct SignalWatch {
     signal: i32,
-    /// How often it had come when that was last looked at.
+    /// The count at the last check.
     seen: AtomicU64,
     is_off: AtomicBool,
 }
@@ -67,7 +67,7 @@ impl SignalWatch {
         Ok(Self { signal, seen, is_off: AtomicBool::new(false) })
     }
 
-    /// Puts back what handled the signal before, if no other trigger has it.
+    /// Restores the previous action of the signal, if no other trigger uses it.
     pub(super) fn switch_off(&self) {
         if self.is_off.swap(true, Ordering::Relaxed) {
             return;
@@ -88,7 +88,7 @@ impl SignalWatch {
         self.count() != self.seen.load(Ordering::Acquire)
     }
 
-    /// One occurrence for all signals since the last time, which has their number.
+    /// Returns one occurrence for all signals since the last call, with their number.
     pub(super) fn take(&self, when: &When) -> Vec<Occurrence> {
         let count = self.count();
         // Release: as the store of FREE in `capture`.
@@ -103,7 +103,7 @@ impl SignalWatch {
     }
 }
 
-/// Where the signal is in the tables: 0, which is no signal, if it is none.
+/// Returns the index of the signal in the tables; 0, which is not a signal, if it is out of range.
 fn index(signal: libc::c_int) -> usize {
     usize::try_from(signal).ok().filter(|signal| *signal < SIGNALS).unwrap_or(0)
 }
@@ -115,7 +115,7 @@ fn install(signal: i32) -> std::io::Result<()> {
     let mut previous: libc::sigaction = unsafe { zeroed() };
     // SAFETY: asks for the present action alone, and writes it into the structure.
     check(unsafe { libc::sigaction(signal, null(), &raw mut previous) })?;
-    // A handler goes on with its mask, and interrupts system calls as before.
+    // A handler continues to use its mask, and interrupts system calls as before.
     let mut action = previous;
     action.sa_sigaction = handle as Handler as usize;
     let restart =
@@ -127,7 +127,7 @@ fn install(signal: i32) -> std::io::Result<()> {
     check(unsafe { libc::sigaction(signal, &raw const action, null_mut()) })
 }
 
-/// Puts back what handled the signal before; `false`, with nothing done, if the program has replaced our handler.
+/// Restores the previous action of the signal; returns `false`, without an effect, if the program has replaced our handler.
 fn remove(signal: i32) -> bool {
     let previous = PREVIOUS[index(signal)].load(Ordering::Relaxed);
     // SAFETY: all bytes zero is a valid structure.
@@ -151,7 +151,8 @@ fn check(result: libc::c_int) -> std::io::Result<()> {
     if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
-/// The handler. Async-signal-safe: adds to an atomic, wakes by a system call that preserves `errno`, and calls what was there before.
+/// The handler. Async-signal-safe: increments an atomic, wakes threads by a system call that preserves `errno`, and calls the previous
+/// handler.
 extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     COUNTS[index(signal)].fetch_add(1, Ordering::Relaxed);
     words::wake_all();
@@ -176,7 +177,7 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
 mod tests {
     use super::*;
 
-    /// What handled the signal before the program's handler.
+    /// The action before the program's handler.
     static CHAINED: AtomicPtr<libc::sigaction> = AtomicPtr::new(null_mut());
     static CALLS: AtomicU64 = AtomicU64::new(0);
 

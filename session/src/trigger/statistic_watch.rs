@@ -1,7 +1,7 @@
 //! The condition `statistic`: a value of a statistic that the session computes in this process is above or below a limit.
 //!
-//! The thread looks at the statistics in intervals, and compares what has been added within the last second, but for `count`, which is the number
-//! since the statistic began. Each event and each group is looked at by itself.
+//! The thread checks the statistics at intervals, and compares the values added within the last second, except for `count`, which is the
+//! number since the statistic began. Each event and each group is checked separately.
 
 use crate::statistics::LiveStatistic;
 use std::collections::{BTreeMap, VecDeque};
@@ -12,11 +12,11 @@ use tracepoint_probes::snapshot::{Distribution, Results, Rows};
 use tracepoint_session_io::trigger::{Detail, Occurrence};
 use tracepoint_session_spec::{Aggregate, Threshold, When};
 
-/// How often the statistics are looked at.
+/// Interval at which the statistics are checked.
 pub(super) const INTERVAL: Duration = Duration::from_millis(250);
-/// The span over which values and rates are taken.
+/// The time span of values and rates.
 const WINDOW: Duration = Duration::from_secs(1);
-/// The largest number of events and groups that are looked at.
+/// Maximum number of events and groups that are checked.
 const MOST: usize = 10_000;
 
 /// The statistics of one condition.
@@ -29,13 +29,13 @@ pub(super) struct StatisticWatch {
 #[derive(Debug, Default)]
 struct State {
     statistics: Vec<LiveStatistic>,
-    /// What was seen within the last second, and once before that; the newest last.
+    /// The snapshots of the last second, and one older; the newest last.
     seen: VecDeque<(Instant, BTreeMap<Key, Seen>)>,
-    /// Since when the condition holds, and whether that was acted on.
+    /// The time since which the condition holds, and whether that was acted on.
     holding: BTreeMap<Key, (Instant, bool)>,
 }
 
-/// The rule, the event, and the group.
+/// A rule, an event, and a group.
 type Key = (String, String, Vec<String>);
 
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ impl StatisticWatch {
         watch
     }
 
-    /// The session computes these statistics now. Returns how many of them are watched.
+    /// Replaces the statistics of the session. Returns how many of them are watched.
     pub(super) fn follow(&self, statistics: &[LiveStatistic]) -> usize {
         let wanted = self.threshold.statistic.to_string();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -59,7 +59,7 @@ impl StatisticWatch {
         state.statistics.len()
     }
 
-    /// Looks at the statistics: an occurrence for each event and group for which the condition has begun to hold for long enough.
+    /// Checks the statistics; returns an occurrence for each event and group for which the condition has now held for long enough.
     pub(super) fn look(&self, when: &When) -> Vec<Occurrence> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         self.look_at(&mut state, Instant::now()).into_iter().map(|found| Self::occurrence(when, found)).collect()
@@ -68,7 +68,7 @@ impl StatisticWatch {
     fn look_at(&self, state: &mut State, now: Instant) -> Vec<(Key, f64)> {
         let seen = seen(&state.statistics);
         let mut values = BTreeMap::new();
-        // The newest that is at least a window old; at first, the oldest that there is.
+        // The newest snapshot that is at least a window old; at first, the oldest one.
         while state.seen.get(1).is_some_and(|(then, _)| now.duration_since(*then) >= WINDOW) {
             state.seen.pop_front();
         }
@@ -96,7 +96,7 @@ impl StatisticWatch {
         found
     }
 
-    /// The value to compare; `None` if there is none, for example the mean of no values, or a rate at the first look.
+    /// Returns the value to compare; `None` if there is none, for example the mean of no values, or a rate at the first check.
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
     fn value(&self, new: &Seen, old: Option<&Seen>, seconds: Option<f64>) -> Option<f64> {
         let count = |seen: &Seen| match seen {
@@ -110,7 +110,7 @@ impl StatisticWatch {
                 let Seen::Values(values) = new else { return None };
                 let recent = match old {
                     Some(Seen::Values(old)) => values.since(old),
-                    // What was there before the first look is not of the last second.
+                    // Values from before the first check do not belong to the last second.
                     _ if seconds.is_none() => return None,
                     _ => values.clone(),
                 };
@@ -135,7 +135,7 @@ impl StatisticWatch {
     }
 }
 
-/// What the statistics have now.
+/// Returns the current values of the statistics.
 fn seen(statistics: &[LiveStatistic]) -> BTreeMap<Key, Seen> {
     let mut all = BTreeMap::new();
     for one in statistics {
@@ -170,7 +170,7 @@ mod tests {
     use std::sync::Arc;
     use tracepoint_probes::{FieldKind, Moment, Role, Statistic};
 
-    /// A statistic over a field `n`, grouped by nothing, that a test adds values to, and looks at at times of its own.
+    /// A statistic over a field `n`, without groups. A test adds values to it, and checks it at chosen times.
     struct Fixture {
         watch: StatisticWatch,
         statistic: Arc<Statistic>,
@@ -194,7 +194,7 @@ mod tests {
             }
         }
 
-        /// The value of the occurrence at this time, if there is one.
+        /// Returns the value of the occurrence at this time, if there is one.
         fn look(&self, ms: u64) -> Option<f64> {
             let mut state = self.watch.state.lock().expect("not poisoned");
             let found = self.watch.look_at(&mut state, self.began + Duration::from_millis(ms));
@@ -212,7 +212,7 @@ mod tests {
         fixture.add([60; 5]);
         assert_eq!(fixture.look(500), Some(60.0));
         assert_eq!((fixture.look(750), fixture.look(1000)), (None, None), "it holds all the time");
-        // They are more than a second old: the condition holds no more, and can begin again.
+        // They are more than a second old: the condition no longer holds, and can begin again.
         assert_eq!((fixture.look(1500), fixture.look(1750)), (None, None));
         fixture.add([63]);
         assert_eq!(fixture.look(2000), Some(63.0));
@@ -231,7 +231,7 @@ mod tests {
             fixture.add([103_938, 144_868]);
             assert_eq!(fixture.look(250), Some(value), "{threshold}");
         }
-        // One value alone is known by the sum, although it is neither the smallest nor the largest of all.
+        // A single value is computed from the sum, although it is neither the smallest nor the largest of all.
         let fixture = Fixture::new("min of hist(n) > 1");
         fixture.add([0, 1_000_000]);
         assert_eq!(fixture.look(0), None);

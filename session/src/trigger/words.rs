@@ -1,26 +1,26 @@
 //! The words on which the threads of triggers sleep.
 //!
-//! They are static, because signal handlers wake all of them and cannot tell which session has ended. A session takes one for as long as its
-//! thread runs; a wake-up of a word that nobody sleeps on does nothing.
+//! They are static, because signal handlers wake all of them and cannot determine which session has ended. A session takes one while its
+//! thread runs; waking a word without a sleeping thread has no effect.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tracepoint_core::channel::WakeWord;
 
-/// As many as a process may have channels open.
+/// The maximum number of open channels in a process.
 const WORDS: usize = 32;
 
 static ALL: [OnceLock<WakeWord>; WORDS] = [const { OnceLock::new() }; WORDS];
-/// A bit for each word that is taken. Relaxed: the words themselves are never freed, and `OnceLock` orders their initialization.
+/// One bit for each word that is taken. Relaxed: the words themselves are never freed, and `OnceLock` orders their initialization.
 static TAKEN: AtomicU32 = AtomicU32::new(0);
 
-/// A word that is taken.
+/// A taken word.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Word(usize);
 
 impl Word {
-    /// Takes a word; `None` if all are taken. It is given back by [`give_back`](Self::give_back).
+    /// Takes a word; `None` if all are taken. [`give_back`](Self::give_back) releases it.
     pub(super) fn take() -> Option<Self> {
         let free = |taken: u32| (taken != u32::MAX).then(|| taken | (taken + 1));
         let before = TAKEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, free).ok()?;
@@ -29,7 +29,7 @@ impl Word {
         Some(Self(index))
     }
 
-    /// The thread that slept on it has ended.
+    /// Releases the word. The thread that slept on it has ended.
     pub(super) fn give_back(self) {
         TAKEN.fetch_and(!(1 << self.0), Ordering::Relaxed);
     }

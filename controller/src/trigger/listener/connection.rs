@@ -9,8 +9,8 @@
 //!             └───── 10 s without a whole message ──────▶ closed
 //! ```
 //!
-//! One message is dealt with at a time: while its actions are done, nothing is read, and the next messages wait in the socket's buffer. A
-//! client that has closed its end is served until the messages that it had sent are used up; that it cannot be answered is no error.
+//! One message is processed at a time: while its actions are done, nothing is read, and the next messages wait in the socket's buffer. A
+//! client that has closed its end is served until its messages are used up; failing to answer it is not an error.
 
 use super::work::Task;
 use rustix::io::Errno;
@@ -20,39 +20,39 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 use tracepoint_session_io::trigger::{Decoder, Message};
 
-/// How long a client may take for a message, and for reading an answer.
+/// Maximum time that a client may take to send a message, and to read an answer.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
-/// The bytes that are read at a time.
+/// Number of bytes read at a time.
 const PART: usize = 4096;
 
 /// A client.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) fd: OwnedFd,
-    /// Its process, 0 if that is in another pid namespace.
+    /// Its process; 0 if it is in another pid namespace.
     pub(super) pid: u32,
     decoder: Decoder,
-    /// What was read and not decoded yet.
+    /// Bytes that were read and not decoded yet.
     input: Vec<u8>,
     /// The rest of an answer.
     output: Vec<u8>,
     is_acting: bool,
-    /// Until when the client must have gone on; of no meaning while its message is acted on.
+    /// The time at which the client must have made progress; not used while its message is acted on.
     pub(super) deadline: Instant,
 }
 
-/// What became of a client's bytes.
+/// The result of processing a client's bytes.
 #[derive(Debug)]
 pub(super) enum Progress {
-    /// It has to send more, or to read its answer.
+    /// The client has to send more, or to read its answer.
     Waits,
-    /// A message that is to be acted on; [`Connection::answer`] has the next one decoded.
+    /// A message to act on; [`Connection::answer`] decodes the next one.
     Task(Box<Task>),
-    /// It wants the notifications of this session, or of all, once it is answered.
+    /// The client requests the notifications of this session, or of all sessions, after its answer.
     Subscribes(Option<String>),
     /// A message that was answered with this error number.
     Refused(String, i32),
-    /// The connection is to be closed; the reason, if that is worth a report.
+    /// The connection has to be closed, for this reason if it should be reported.
     Closed(Option<String>),
 }
 
@@ -69,7 +69,8 @@ impl Connection {
         }
     }
 
-    /// Whether it waits for bytes of the client, or for the client to read; `None` while its message is acted on.
+    /// Returns true if it waits for the client to read, and false if it waits for bytes of the client; `None` while its message is acted
+    /// on.
     pub(super) fn waits_to_write(&self) -> Option<bool> {
         (!self.is_acting).then_some(!self.output.is_empty())
     }
@@ -79,7 +80,7 @@ impl Connection {
         !self.is_acting && now >= self.deadline
     }
 
-    /// Answers the message that is acted on.
+    /// Answers the message that was acted on.
     pub(super) fn answer(&mut self, answer: i32) {
         self.is_acting = false;
         self.deadline = Instant::now() + TIMEOUT;
@@ -87,13 +88,13 @@ impl Connection {
         self.output.extend(answer.to_ne_bytes());
     }
 
-    /// Its socket, and what is still to be written into it.
+    /// Returns its socket, and the bytes that are still to be written to it.
     pub(super) fn into_parts(self) -> (OwnedFd, Vec<u8>) {
         (self.fd, self.output)
     }
 
-    /// Writes and reads as far as that is possible without blocking. Returns with each message; to be called until it waits. Reads only if
-    /// `may_read`, and then once, so that a client that sends all the time does not delay others.
+    /// Writes and reads as far as possible without blocking. Returns after each message; call it until it waits. Reads only if `may_read`,
+    /// and then once, so that a client that sends continuously does not delay others.
     pub(super) fn go_on(&mut self, may_read: &mut bool) -> Progress {
         loop {
             match self.write() {
@@ -144,7 +145,7 @@ impl Connection {
                 Ok(sent) => drop(self.output.drain(..sent)),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Ok(()),
-                // It does not want the answer; its further messages count.
+                // The client does not read the answer; its further messages are still processed.
                 Err(Errno::PIPE | Errno::CONNRESET) => self.output.clear(),
                 Err(errno) => return Err(errno.into()),
             }
@@ -161,7 +162,7 @@ impl Connection {
                     return Ok(read);
                 }
                 Err(Errno::INTR) => {}
-                // It has closed its end without reading an answer: what it had sent has been read.
+                // The client has closed its end without reading an answer: all its messages have been read.
                 Err(Errno::CONNRESET) => return Ok(0),
                 Err(errno) => return Err(errno.into()),
             }

@@ -1,4 +1,4 @@
-//! The listener's thread that serves clients and subscribers, and keeps the actions that are to be done later.
+//! The listener's thread that serves clients and subscribers, and stores the postponed actions.
 
 use super::super::peer::peer_of;
 use super::connection::{Connection, Progress};
@@ -19,14 +19,14 @@ use tracepoint_session_io::trigger::FiredTrigger;
 use tracepoint_session_io::trigger::Notification;
 use tracepoint_session_io::trigger::Postponed;
 
-/// How many clients are served at a time, without subscribers.
+/// Maximum number of clients that are served at the same time, not counting subscribers.
 pub(super) const MAX_CLIENTS: usize = 64;
-/// How many subscribers there may be.
+/// Maximum number of subscribers.
 const MAX_SUBSCRIBERS: usize = 64;
-/// How long to leave the socket alone if no connection can be accepted, for example because there is no descriptor.
+/// Pause after a connection could not be accepted, for example for lack of a descriptor.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What the serving thread has.
+/// The state of the serving thread.
 pub(super) struct Server<'a, R> {
     socket: &'a OwnedFd,
     wake: &'a OwnedFd,
@@ -36,12 +36,12 @@ pub(super) struct Server<'a, R> {
     /// The number of the next client, or of the next postponed actions.
     next: u64,
     postponed: BTreeMap<(Instant, u64), Postponed>,
-    /// Before that time the socket is left alone.
+    /// The time before which no connection is accepted.
     accepts_at: Instant,
     report: R,
 }
 
-/// What [`Server::wait`] has found.
+/// The result of [`Server::wait`].
 #[derive(Default)]
 struct Ready {
     end: bool,
@@ -65,7 +65,7 @@ impl<'a, R: FnMut(Report)> Server<'a, R> {
         }
     }
 
-    /// Serves until `end` can be read.
+    /// Serves until `end` becomes readable.
     pub(super) fn run(&mut self, end: BorrowedFd<'_>, jobs: &Sender<Job>) -> io::Result<()> {
         loop {
             self.close_late();
@@ -94,8 +94,8 @@ impl<'a, R: FnMut(Report)> Server<'a, R> {
         }
     }
 
-    /// Waits for what was begun, has `perform` do what was postponed, and answers the clients that wait for an end as far as they take the
-    /// answers. Their further messages are not read. The workers end when they have done what is queued.
+    /// Waits for the actions that have begun, calls `perform` for postponed ones, and answers the waiting clients as far as they read the
+    /// answers. Their further messages are not read. The workers end after the queued jobs.
     pub(super) fn finish(&mut self, perform: impl Fn(Postponed) -> Result<Vec<FiredTrigger>, ControlError>) {
         while let Ok(message) = self.results.recv() {
             if let Some(client) = self.receive(message).and_then(|id| self.clients.get_mut(&id)) {
@@ -134,7 +134,7 @@ impl<'a, R: FnMut(Report)> Server<'a, R> {
         let later = self.postponed.keys().next().map(|(at, _)| *at);
         let next = waiting().map(|(_, client, _)| client.deadline).chain(pause).chain(later).min();
         let timeout = next.map(|at| {
-            // Rounded up, so that the deadline has passed when the time is over.
+            // Rounded up, so that the deadline has passed when the wait ends.
             let left = at.saturating_duration_since(now) + Duration::from_millis(1);
             Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() }
         });
@@ -165,7 +165,7 @@ impl<'a, R: FnMut(Report)> Server<'a, R> {
         }
     }
 
-    /// Serves the client if it is of this user, of root, or of the group that shares the run directory.
+    /// Serves the client if its user is this one, root, or in the group that shares the run directory.
     fn admit(&mut self, fd: OwnedFd) {
         let Ok(peer) = peer_of(&fd) else { return };
         let pid = u32::try_from(peer.pid).unwrap_or(0);
@@ -180,7 +180,7 @@ impl<'a, R: FnMut(Report)> Server<'a, R> {
         (self.report)(Report { sender: pid, received: Received::OtherUser(peer.uid) });
     }
 
-    /// Serves a client as far as that is possible without blocking.
+    /// Serves a client as far as possible without blocking.
     fn turn(&mut self, id: u64, jobs: &Sender<Job>) {
         let Some(client) = self.clients.get_mut(&id) else { return };
         let sender = client.pid;
@@ -218,7 +218,7 @@ impl<'a, R: FnMut(Report)> Server<'a, R> {
         }
     }
 
-    /// Makes a subscriber of a client.
+    /// Converts a client to a subscriber.
     fn subscribe(&mut self, id: u64, session: Option<String>) {
         let Some(client) = self.clients.remove(&id) else { return };
         let sender = client.pid;
@@ -230,7 +230,7 @@ impl<'a, R: FnMut(Report)> Server<'a, R> {
         }
     }
 
-    /// Deals with what a worker says; returns the client that it has an answer for.
+    /// Processes the message of a worker; returns the client that it has an answer for.
     fn receive(&mut self, message: FromWorker) -> Option<u64> {
         match message {
             FromWorker::Done(job, fired) => self.answer(job, fired),
@@ -250,7 +250,7 @@ impl<'a, R: FnMut(Report)> Server<'a, R> {
         self.subscribers.retain(|_, subscriber| subscriber.notify(notification));
     }
 
-    /// Reports what became of a job, and enters its answer. The client may have gone.
+    /// Reports the result of a job, and queues its answer. The client may have disconnected.
     fn answer(&mut self, job: Job, fired: Result<Vec<FiredTrigger>, ControlError>) -> Option<u64> {
         let Job { client, task } = job;
         let (answer, fired) = match fired {
@@ -289,7 +289,7 @@ fn is_trusted(peer: &nix::libc::ucred) -> bool {
     peer.uid == rustix::process::geteuid().as_raw() || peer.uid == 0 || is_groups
 }
 
-/// The answer for a failed action. The numbers that stand for refused messages are not used for it.
+/// Returns the answer for a failed action. It never equals the answers to refused messages.
 fn answer(errno: i32) -> i32 {
     match Errno::from_raw_os_error(errno) {
         Errno::PERM | Errno::INVAL | Errno::OPNOTSUPP => -Errno::IO.raw_os_error(),

@@ -1,30 +1,30 @@
-//! A client that gets notifications.
+//! A client that receives notifications.
 //!
-//! It is served in the order in which it reads. Up to [`MAX_WAITING`] bytes wait for it, beside those in the socket's buffer; while there is no
-//! room for more, notifications are left out and counted, and the next one that it gets says how many. So a subscriber that never reads costs
-//! that memory and nothing else. It says nothing more: what it sends closes its connection.
+//! It is served as fast as it reads. Up to [`MAX_WAITING`] bytes wait for it, in addition to those in the socket's buffer. If there is no
+//! space for more, notifications are left out and counted, and the next one that it receives contains their number. A subscriber that never
+//! reads therefore costs only that memory. It must not send anything: its connection is closed if it does.
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::os::fd::OwnedFd;
 use tracepoint_session_io::trigger::Notification;
 
-/// How many bytes wait for a subscriber.
+/// Maximum number of bytes that wait for a subscriber.
 const MAX_WAITING: usize = 256 << 10;
 
 /// A subscriber.
 #[derive(Debug)]
 pub(super) struct Subscriber {
     pub(super) fd: OwnedFd,
-    /// The session whose notifications it wants; `None` for all.
+    /// The session whose notifications it receives; `None` for all.
     session: Option<String>,
     waiting: Vec<u8>,
-    /// Notifications that were left out since the last one.
+    /// Number of notifications that were left out since the last one.
     missed: u64,
 }
 
 impl Subscriber {
-    /// A client that has subscribed, and what is to be written first.
+    /// Creates the subscriber from a client, and the bytes to write first.
     pub(super) const fn new(fd: OwnedFd, session: Option<String>, first: Vec<u8>) -> Self {
         Self { fd, session, waiting: first, missed: 0 }
     }
@@ -33,7 +33,7 @@ impl Subscriber {
         !self.waiting.is_empty()
     }
 
-    /// Sends a notification if it wants it, as far as that is possible without blocking; `false` if it is gone.
+    /// Sends a notification if it is subscribed to it, as far as possible without blocking; returns `false` if it has disconnected.
     pub(super) fn notify(&mut self, notification: &Notification) -> bool {
         if self.session.as_ref().is_some_and(|session| *session != notification.session) {
             return true;
@@ -51,7 +51,7 @@ impl Subscriber {
         self.write()
     }
 
-    /// Writes as much as fits into the socket's buffer; `false` if the subscriber is gone.
+    /// Writes as much as fits into the socket's buffer; returns `false` if the subscriber has disconnected.
     pub(super) fn write(&mut self) -> bool {
         while !self.waiting.is_empty() {
             match send(&self.fd, &self.waiting, SendFlags::NOSIGNAL) {
@@ -63,7 +63,7 @@ impl Subscriber {
         true
     }
 
-    /// Goes on after its socket was ready; `false` if it is gone, or has sent something.
+    /// Continues after its socket became ready; returns `false` if it has disconnected, or has sent something.
     pub(super) fn go_on(&mut self) -> bool {
         let is_silent = loop {
             match recv(&self.fd, &mut [0; 1], RecvFlags::empty()) {

@@ -1,4 +1,4 @@
-//! The threads of the listener that perform actions, and what they tell its serving thread.
+//! The threads of the listener that perform actions, and their messages to the serving thread.
 
 use super::super::watch::Seen;
 use std::os::fd::OwnedFd;
@@ -13,12 +13,12 @@ use tracepoint_session_io::trigger::{CoreDump, FireRequest, Notification};
 use tracepoint_session_io::trigger::{Facilities, Listening, Postponed};
 use tracepoint_session_io::trigger::{FiredTrigger, TriggerRunner};
 
-/// What the workers are to do.
+/// The tasks of the workers.
 #[derive(Clone, Debug)]
 pub(super) enum Task {
     CoreDump(CoreDump),
     Fire(FireRequest),
-    /// The watcher has noticed a condition.
+    /// A condition that the watcher has detected.
     Seen(Seen),
     Postponed(Postponed),
 }
@@ -30,7 +30,7 @@ pub(super) struct Job {
     pub(super) task: Task,
 }
 
-/// What the workers tell the serving thread.
+/// The messages of workers to the serving thread.
 #[derive(Debug)]
 pub(super) enum FromWorker {
     Done(Job, Result<Vec<FiredTrigger>, ControlError>),
@@ -38,7 +38,7 @@ pub(super) enum FromWorker {
     Postpone(Instant, Postponed),
 }
 
-/// How the workers, and what they start, reach the serving thread.
+/// The connection of the workers, and of the programs that they start, to the serving thread.
 #[derive(Clone, Debug)]
 pub(super) struct ToServer {
     pub(super) sender: Sender<FromWorker>,

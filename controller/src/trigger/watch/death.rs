@@ -1,4 +1,4 @@
-//! How a process ended that is no child of this one.
+//! Determines how a process ended that is not a child of this one.
 //!
 //! ```text
 //!   zombie ──▶ field 52 of /proc/PID/stat ──────────────────────────────────────────▶ known
@@ -6,11 +6,11 @@
 //!   reaped, before Linux 6.15 ──────────────────────────────────────────────────────▶ not known
 //! ```
 //!
-//! What the kernel keeps is the status of the main thread. It does not say that the process dumped core if another thread had caused that. Then
-//! the signal decides: where the kernel starts our helper for core dumps, a signal that causes one is taken for one.
+//! The kernel keeps the status of the main thread. This status does not contain the core dump flag if another thread caused the dump. Then
+//! the signal decides: where the kernel starts our helper for core dumps, a signal that causes one is assumed to have done so.
 //!
-//! Where it is not known, the acknowledgement of the process tells whether its agent has ended its sessions: an agent that has not was killed
-//! with its process, or the process ended by `_exit`.
+//! If the status is not known, the acknowledgement of the process shows whether its agent has ended its sessions: if not, the process was
+//! killed, or ended by `_exit`.
 #![expect(unsafe_code, reason = "the system call has no safe interface, and this file guarantees what it is given")]
 
 use nix::libc;
@@ -21,9 +21,9 @@ use tracepoint_run_dir::ack::AckState;
 
 /// `PIDFD_GET_INFO` of `linux/pidfd.h`, for the structure of 64 bytes.
 const PIDFD_GET_INFO: libc::c_ulong = 0xC040_FF0B;
-/// `PIDFD_INFO_EXIT`: the exit code is wanted, or known.
+/// `PIDFD_INFO_EXIT`: the exit code is requested, or known.
 const PIDFD_INFO_EXIT: u64 = 1 << 3;
-/// How often both sources are asked, because the process may be reaped in between.
+/// Number of times that both sources are tried, because the process may be reaped in between.
 const TRIES: u32 = 2;
 
 /// `struct pidfd_info`, in its first version.
@@ -36,18 +36,18 @@ struct PidfdInfo {
     exit_code: i32,
 }
 
-/// How a process ended.
+/// The end of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Death {
-    /// By itself.
+    /// It exited.
     Exit { status: u32 },
-    /// By a signal.
+    /// A signal ended it.
     Signal { number: u32, core: Core },
-    /// Nobody knows.
+    /// Unknown.
     Unknown,
 }
 
-/// Whether a process that was ended by a signal has dumped core.
+/// The core dump of a process that a signal ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Core {
     Dumped,
@@ -71,14 +71,14 @@ const CORE_SIGNALS: [i32; 10] = [
 ];
 
 impl Death {
-    /// How the process of `handle` ended. Its pid is that in this pid namespace.
+    /// Returns how the process of `handle` ended. `pid` is its id in this pid namespace.
     pub(super) fn of(handle: &OwnedFd, pid: u32, started: u64) -> Self {
         let of_zombie = || status_of_zombie(pid, started).map(|status| Self::of_status(status, true));
         let of_reaped = || status_of_reaped(handle).map(|status| Self::of_status(status, false));
         (0..TRIES).find_map(|_| of_zombie().or_else(of_reaped)).unwrap_or(Self::Unknown)
     }
 
-    /// By a status as `waitpid` gives it, of the whole process or of its main thread alone.
+    /// Interprets a status as returned by `waitpid`, of the whole process or of its main thread alone.
     fn of_status(status: i32, is_whole: bool) -> Self {
         if !libc::WIFSIGNALED(status) {
             return Self::Exit { status: libc::WEXITSTATUS(status).unsigned_abs() };
@@ -92,21 +92,21 @@ impl Death {
         Self::Signal { number: signal.unsigned_abs(), core }
     }
 
-    /// Returns whether the condition `killed` has occurred, in a process with this last acknowledgement: it recorded, and neither ended orderly nor
-    /// dumped core.
+    /// Returns whether the condition `killed` has occurred, in a process with this last acknowledgement: it recorded, and neither ended in
+    /// order nor dumped core.
     pub(super) fn is_kill(self, last: AckState, has_core_handler: impl Fn() -> bool) -> bool {
         let recorded = matches!(last, AckState::Recording | AckState::Ending);
         match self {
             Self::Signal { core: Core::Unknown, .. } => recorded && !has_core_handler(),
             Self::Signal { core, .. } => recorded && core == Core::NotDumped,
-            // An agent that ends waits for slow sinks for a time, and the process ends then.
+            // An agent that ends waits for slow sinks for a limited time; then the process ends.
             Self::Exit { .. } => matches!(last, AckState::Recording),
             Self::Unknown => recorded,
         }
     }
 }
 
-/// The status that the kernel keeps after a process was reaped.
+/// Returns the status that the kernel keeps after a process was reaped.
 fn status_of_reaped(handle: &OwnedFd) -> Option<i32> {
     let mut info = PidfdInfo { mask: PIDFD_INFO_EXIT, ..PidfdInfo::default() };
     // SAFETY: the request contains the size of the structure, 64 bytes, of which the kernel writes no more; it lives beyond the call.
@@ -114,7 +114,7 @@ fn status_of_reaped(handle: &OwnedFd) -> Option<i32> {
     (result == 0 && info.mask & PIDFD_INFO_EXIT != 0).then_some(info.exit_code)
 }
 
-/// The status of a process that was not reaped yet.
+/// Returns the status of a process that was not reaped yet.
 fn status_of_zombie(pid: u32, started: u64) -> Option<i32> {
     process::exit_status(&fs::read(format!("/proc/{pid}/stat")).ok()?, started)
 }
@@ -127,7 +127,7 @@ mod tests {
 
     const _: () = assert!(size_of::<PidfdInfo>() == 64);
 
-    /// How a shell with this script ends, seen before and after it is reaped.
+    /// Returns how a shell with this script ended, determined before and after it was reaped.
     fn deaths(script: &str) -> [Death; 2] {
         let script = format!("read line; {script}");
         let mut child = Command::new("/bin/sh").args(["-c", &script]).stdin(Stdio::piped()).spawn().expect("a shell");
@@ -151,7 +151,7 @@ mod tests {
         for (script, expected) in all {
             let [zombie, reaped] = deaths(script);
             assert_eq!(zombie, expected, "{script}");
-            // Kernels before 6.15 do not know.
+            // Kernels before 6.15 do not report it.
             assert!(reaped == expected || reaped == Death::Unknown, "{script}: {reaped:?}");
         }
     }
@@ -174,7 +174,7 @@ mod tests {
         ] {
             assert_eq!(death.is_kill(state, || handler), expected, "{death:?} {state:?}");
         }
-        // What the kernel keeps of the main thread says nothing about a core dump that another thread has caused.
+        // The status of the main thread does not show a core dump that another thread has caused.
         let statuses = [(0x8B, false), (0x8B, true), (0x0B, true), (0x0B, false), (0x09, false)];
         let cores = statuses.map(|(status, is_whole)| match Death::of_status(status, is_whole) {
             Death::Signal { core, .. } => core,

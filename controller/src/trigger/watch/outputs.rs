@@ -1,4 +1,4 @@
-//! The outputs of a session: how much they have taken, and which chunks are complete.
+//! The outputs of a session: their sizes, and their complete chunks.
 
 use super::Seen;
 use crate::controller::NamedSession;
@@ -13,14 +13,14 @@ use tracepoint_session_io::trigger::state::TriggerState;
 use tracepoint_session_io::trigger::{Detail, Occurrence};
 use tracepoint_session_spec::{TriggerSpec, When};
 
-/// What was seen of the outputs of a session.
+/// The state of a session's outputs.
 #[derive(Debug, Default)]
 pub(super) struct SessionOutputs {
-    /// The most that each file has taken, in bytes: chunks that were removed count as well.
+    /// Maximum size that each file has had, in bytes: removed chunks count as well.
     files: BTreeMap<PathBuf, u64>,
-    /// What had been taken when the session was started last.
+    /// The total size when the session was last started.
     at_start: u64,
-    /// The triggers whose size was reached since then.
+    /// The triggers whose size has been reached since then.
     reached: BTreeSet<String>,
     was_looked_at: bool,
     /// The complete chunks of each trace.
@@ -28,8 +28,8 @@ pub(super) struct SessionOutputs {
 }
 
 impl SessionOutputs {
-    /// Looks at the outputs of a session with these triggers, and returns what has occurred since the last look. The first look takes note
-    /// of chunks that were complete at `since` already, and of sizes that were.
+    /// Checks the outputs of a session with these triggers, and returns the occurrences since the last check. The first check only records
+    /// the chunks that were already complete at `since`, and the sizes already reached.
     pub(super) fn look(
         &mut self,
         session: &NamedSession<'_>,
@@ -59,7 +59,7 @@ impl SessionOutputs {
         let is_first = !std::mem::replace(&mut self.was_looked_at, true);
         for (trigger, state) in triggers {
             let When::Size(size) = trigger.when else { continue };
-            // An earlier watcher may have noticed it.
+            // An earlier watcher may have detected it.
             let is_new = !is_first || state.occurred == 0;
             if taken >= size && self.reached.insert(trigger.id.clone()) && is_new {
                 let mut occurrence = Occurrence::new(&trigger.when, 0, SystemTime::now());
@@ -70,13 +70,13 @@ impl SessionOutputs {
         seen
     }
 
-    /// The chunks of a trace that are complete since the last look, and when they were: with an account, and with a successor.
+    /// Returns the chunks of a trace that were completed since the last check, and when: chunks with an account, and with a successor.
     fn new_chunks(&mut self, trace: &Path) -> Vec<(PathBuf, SystemTime)> {
         let Ok(entries) = fs::read_dir(trace) else { return Vec::new() };
         let chunks: BTreeMap<u64, PathBuf> =
             entries.flatten().filter_map(|entry| Some((chunk_number(&entry.path())?, entry.path()))).collect();
         let complete = self.complete.entry(trace.to_owned()).or_default();
-        // Those that retention has removed will not come again.
+        // Chunks that retention has removed do not reappear.
         complete.retain(|number| chunks.contains_key(number));
         let has_next = |number: u64| chunks.range(number + 1..).next().is_some();
         let completed = |path: &Path| fs::metadata(path.join(ACCOUNT_PATH)).ok()?.modified().ok();

@@ -1,4 +1,4 @@
-//! The traced processes that live, each with a handle that tells its end.
+//! The living traced processes, each with a pidfd that reports its end.
 
 use super::death::Death;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -28,19 +28,19 @@ pub(super) struct Processes {
 #[derive(Debug)]
 struct Known {
     key: ProcessKey,
-    /// `None` if the process is of another pid namespace, or there was no descriptor: its lock is looked at.
+    /// `None` if the process is in another pid namespace, or there was no descriptor: its lock is checked instead.
     handle: Option<OwnedFd>,
-    /// True if its lock was free at the last look. An agent makes its entry first, and locks it then.
+    /// True if its lock was free at the last check. An agent creates its entry before it locks it.
     was_free: bool,
 }
 
 impl Processes {
-    /// The handles of all processes that have one.
+    /// Returns the pidfds of all processes that have one.
     pub(super) fn handles(&self) -> impl Iterator<Item = &OwnedFd> {
         self.known.values().filter_map(|known| known.handle.as_ref())
     }
 
-    /// Takes out those whose handles are ready, in the order of [`Processes::handles`].
+    /// Removes and returns the processes whose pidfds are ready, in the order of [`Processes::handles`].
     pub(super) fn take_ended(&mut self, ready: &[bool]) -> Vec<Ended> {
         let with_handle = self.known.iter().filter(|(_, known)| known.handle.is_some()).map(|(entry, _)| entry);
         let ended: Vec<_> =
@@ -59,7 +59,7 @@ impl Processes {
                 self.known.insert(entry.clone(), Known { key, handle: handle_of(key), was_free: false });
             }
         }
-        // Who has no handle is held by its lock. An entry that is gone was removed because its process had ended.
+        // Processes without a pidfd are checked by their locks. A missing entry was removed because its process had ended.
         let is_over = |entry: &str| !apps.open_subdir(entry).is_ok_and(|dir| app::is_alive(&dir));
         let mut ended = Vec::new();
         for (entry, known) in self.known.iter_mut().filter(|(_, known)| known.handle.is_none()) {
@@ -70,7 +70,7 @@ impl Processes {
         ended.into_iter().filter_map(|entry| self.end(&entry)).collect()
     }
 
-    /// Takes no further note of those that have ended already.
+    /// Ignores the processes that have ended already.
     pub(super) fn ignore_ended(&mut self) {
         let Self { known, over } = self;
         known.retain(|entry, known| {
@@ -89,10 +89,10 @@ impl Processes {
     }
 }
 
-/// A handle of the process, if it is one of this pid namespace and lives.
+/// Returns a pidfd of the process, if it is in this pid namespace and alive.
 fn handle_of(key: ProcessKey) -> Option<OwnedFd> {
     let pid = Pid::from_raw(i32::try_from(key.pid).ok()?)?;
     let handle = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-    // Its id may have been given to another process, here or in its own namespace.
+    // Its id may have been reused for another process, here or in its own namespace.
     key.exists().then_some(handle)
 }
