@@ -1,7 +1,7 @@
 //! The dependencies between the crates match the table in ARCHITECTURE.md, and the core's dependency tree stays small.
 
 use std::collections::{BTreeMap, BTreeSet};
-use tracepoint_house::packages::{Packages, built_with};
+use tracepoint_house::packages::{Member, Packages, built_with};
 use tracepoint_house::root;
 
 /// The heading of the table in ARCHITECTURE.md.
@@ -29,23 +29,30 @@ const CORE: [&str; 15] = [
 /// Maximum number of external packages compiled for a session: each adds to the build time of every program.
 const MOST_OF_A_SESSION: usize = 31;
 
-/// The table: for each package, the packages of the workspace that it may depend on.
-fn table() -> BTreeMap<String, BTreeSet<String>> {
+/// The table: for each package, the packages of the workspace that it may depend on. `members` resolves names, which lack the prefix `tracepoint-`.
+fn table(members: &BTreeMap<String, Member>) -> BTreeMap<String, BTreeSet<String>> {
     let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
     let (_, rows) = text.split_once(HEADING).unwrap_or_else(|| panic!("ARCHITECTURE.md has no table `{HEADING}`"));
     let rows = rows.lines().skip(2).take_while(|line| line.starts_with('|'));
-    let row = |line: &str| {
-        let (package, allowed) = line.trim_matches('|').split_once('|').expect("two columns");
-        let words = allowed.split([',', ' ']).map(str::trim).filter(|word| !word.is_empty() && *word != "–");
-        (package.trim().to_owned(), words.map(str::to_owned).collect())
+    let resolved = |name: &str| {
+        let prefixed = format!("tracepoint-{name}");
+        if members.contains_key(&prefixed) { prefixed } else { name.to_owned() }
     };
-    rows.map(row).collect()
+    let names = |cell: &str| -> BTreeSet<String> {
+        cell.split([',', ' ']).filter(|name| !name.is_empty() && *name != "–").map(resolved).collect()
+    };
+    let row = |line: &str| {
+        let (packages, allowed) = line.trim_matches('|').split_once('|').expect("two columns");
+        let allowed = names(allowed);
+        names(packages).into_iter().map(move |package| (package, allowed.clone()))
+    };
+    rows.flat_map(row).collect()
 }
 
 #[test]
 fn crates_depend_on_what_the_table_allows() {
-    let table = table();
     let members = Packages::read().members();
+    let table = table(&members);
     let mut wrong = Vec::new();
     for (name, member) in members.iter().filter(|(_, member)| member.is_published) {
         match table.get(name) {

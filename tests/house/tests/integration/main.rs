@@ -10,3 +10,4 @@ mod fast_path;
 mod scripts;
 mod size;
 mod test_sets;
+mod walks;
