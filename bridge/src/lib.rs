@@ -1,6 +1,8 @@
 //! Records events and spans of [`tracing`](https://docs.rs/tracing) and records of [`log`](https://docs.rs/log), from a program and its dependencies.
 //! Each callsite becomes a tracepoint, which `tracectl list` shows and `tracectl record -e 'tracing:hyper*'` records.
 //!
+//! Use this crate directly, in addition to [`tracepoint`](https://docs.rs/tracepoint).
+//!
 //! ```ignore
 //! use tracing_subscriber::prelude::*;
 //!

@@ -1,6 +1,8 @@
 //! The command line of tracepoint: controls and records running processes, and reads, verifies and converts traces.
 //!
 //! Each verb has a file. A verb writes its data to the standard output and its messages to the standard error, and returns its outcome.
+//!
+//! Run the program `tracectl`. This library exists for its tests and for fuzzing, and has no stable API; programs use `tracepoint` instead.
 
 #![forbid(unsafe_code)]
 

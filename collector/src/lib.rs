@@ -3,6 +3,8 @@
 //! A [`Collector`] replaces `lttng-relayd`. It accepts stock LTTng senders (`lttng create --set-url=net://HOST`), senders of this project, which use
 //! the stream protocol, and stock viewers (`babeltrace2 -i lttng-live net://HOST`). It never sees a ring: senders deliver complete packets.
 //!
+//! Use this crate directly to run a collector in a program of your own; `tracectl collect` is the ready-made program.
+//!
 //! # The life of a packet
 //!
 //! 1. **Socket** (`server`): the connection's task reserves memory (`memory`), then reads the packet. `fragments` reassembles datagrams.

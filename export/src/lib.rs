@@ -5,6 +5,11 @@
 //! shown as open; a begin before the start of the trace is computed from the duration. Formats write all data immediately, so traces larger than
 //! memory can be exported. `docs/export.md` describes the contents of each format, its omissions, and the data kept in memory.
 //!
+//! Use this crate directly to export traces from a program of your own; `tracectl export` is the command.
+//!
+//! All formats share `spans`, which pairs and nests spans; `sources`, which numbers processes, threads and paths of spans; `symbols`, which names
+//! the functions of call stacks from the code mappings in the metadata; and `plain`, which reduces values to the types that formats have.
+//!
 //! ```no_run
 //! use std::{fs::File, io::BufWriter};
 //! use tracepoint_export::{Exporter, Perfetto};

@@ -1,6 +1,8 @@
 //! Statistics over tracepoints. A statistic summarises events on the thread that fires them, so that a question can be answered without
 //! recording the events.
 //!
+//! Programs use this crate as `tracepoint::probes`, with the feature `session` of [`tracepoint`](https://docs.rs/tracepoint).
+//!
 //! | statistic | answers |
 //! |---|---|
 //! | [`Count`] | how often an event occurs, in total or by the values of one or two fields |

@@ -3,6 +3,8 @@
 //! The crate contains no tracer: nothing here fires, filters or records events, starts a session or controls a process. It depends on
 //! `tracepoint_wire` for the network protocols, on `datatrace` for dt files, and on `tracepoint_ring` for the layout of rings.
 //!
+//! Use this crate directly in programs that evaluate traces, as `tracectl` does; programs that are traced use `tracepoint`.
+//!
 //! Main types, in the order of the data:
 //!
 //! - [`Metadata`] describes the layout of a trace.

@@ -1,4 +1,9 @@
 //! Opens traces and merges the events of their streams by time.
+//!
+//! `directory` finds traces below a path, and `whole` groups directories, dt files and chunks that belong to one trace; `streams` has the files of
+//! each stream in order, and `continued` those that continue in another directory. A `cursor` per stream yields events and losses, in a heap by time.
+//! Traces of several hosts are put on one clock first (`alignment`). `incremental` merges packets that arrive, from live sessions or followed
+//! directories.
 
 mod alignment;
 mod by_packet;

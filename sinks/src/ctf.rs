@@ -10,6 +10,8 @@
 //!
 //! Packets are CTF already and are appended as they arrive. A file always ends with a complete packet: a partial write is truncated, and
 //! space for the last packet of a stream, which has the final counts, is reserved from the start.
+//!
+//! `rotation` decides when a chunk ends and which chunks are kept; `accounting` makes the account of each chunk.
 
 mod accounting;
 mod directory;

@@ -1,5 +1,7 @@
 //! Moves packets of events out of rings and into sinks: trace directories, files, text, the network.
 //!
+//! Programs use this crate as `tracepoint::sinks`. Use it directly to publish a sink of your own: implement [`Sink`].
+//!
 //! A [`Drain`] takes packets out of [`tracepoint_ring::channel::OpenChannel`]s and gives each to every [`Sink`]. A [`CtfSink`] appends it to a file
 //! of a CTF 1.8 directory, a `DtSink` replaces the oldest packet in a circular file, a [`TextSink`] writes its events as lines, a `StreamSink` sends
 //! it to a collector, and a `UdpSink` serves its events to a network client; cargo features enable those that need a network or circular files.
@@ -13,7 +15,7 @@
 //!
 //! A thread that drains runs a [`consumer_loop`], begins as an [`own_thread`], and shares its drain behind a [`YieldingLock`].
 //!
-//! This crate does not depend on sessions or the command line. To write a new kind of sink, implement [`Sink`].
+//! This crate does not depend on sessions or the command line.
 
 #![forbid(unsafe_code)]
 // Code that only some of the sinks use.

@@ -3,6 +3,8 @@
 //! Packets wait in a `PacketQueue`; a `Dispatcher` handles commands and runs a session with the client, in the legacy layout or in batches; an
 //! `Outbox` sends many datagrams with one system call. The server has its own thread, whose events are never traced. The protocol is described in
 //! `docs/format-udp.md`; [`tracepoint_wire::udp`] encodes and decodes its messages.
+//!
+//! `ingest` adds messages of other programs to the trace, `split` cuts packets to the size of datagrams, and `replay` serves a recorded trace.
 
 mod address_validation;
 mod dispatcher;

@@ -1,5 +1,7 @@
 //! The encodings of the network protocols that carry traces, in both directions.
 //!
+//! Internal to [`tracepoint`](https://docs.rs/tracepoint); no stable API.
+//!
 //! The crate only converts between messages and bytes. There is no socket, clock or state, with one exception: `nats::JetStream`, behind the feature
 //! `nats`, is a connection to a broker. Sessions, retransmission and storage are in the crates that use it (`tracepoint_sinks`, `tracepoint_reader`,
 //! `tracepoint_collector`). It knows no files, except the file of a shared key, and not the contents of a trace: metadata and packets are opaque,

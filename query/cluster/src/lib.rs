@@ -5,6 +5,12 @@
 //! assigns them to [executors](run_executor), which read the files of the store and each other's intermediate results. All three are parts of one
 //! program and must have the same version. `docs/query.md` lists the commands, and the risks of an open scheduler or executor port.
 //!
+//! Use this crate directly, as the runner of a `tracepoint_query::Engine`; `tracectl query --cluster` is the command.
+//!
+//! A plan is reduced to the files and packets that it needs before it is sent. The scheduler turns a table of a store into an ordinary scan of
+//! Parquet files, which executors run without code of this project. It divides a table of a trace like a scan of files, one for each partition;
+//! executors turn their parts back into scans of packets (`codec`).
+//!
 //! Failures and their handling:
 //!
 //! * An executor dies: the scheduler drops it after [`EXECUTOR_TIMEOUT`] without a heartbeat, or when another executor cannot fetch its results. Its

@@ -4,6 +4,13 @@
 //! queries. Each event is a table with the event's name; `events` has the columns that all events share, and `account` and `losses` describe missing
 //! data. `docs/query.md` describes the tables, the functions for traces, and the memory that a query needs.
 //!
+//! Use this crate directly to query from a program of your own; `tracectl query` is the command.
+//!
+//! The way of a query: `catalog` lists the tables of the store or trace, once for all queries. `planner` expands the functions for traces
+//! (`functions`) and registers the tables that the query names. A `table` of a store selects files by their partitions and by the minima and maxima
+//! of their columns (`pruning`); a table of a `trace` selects packets by their times and streams, and scans them (`tracepoint_tables`). `DataFusion`
+//! runs the plan here, or a `distributed::Runner` runs it elsewhere. `completeness` then finds the losses that concern what was read.
+//!
 //! ```no_run
 //! use tracepoint_query::{Engine, EngineOptions};
 //!

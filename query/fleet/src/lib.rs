@@ -3,6 +3,8 @@
 //! [`Chain`] runs real programs on this machine: on each host `tracectl record` with a program of three [services](day), which fire the events of a
 //! [`Day`]; `tracectl collect`, optionally behind a cluster of `nats-server`s; the store; and `DuckDB`, which counts its rows. [`Balance`] compares
 //! these counts with the senders' accounts. [`Plan`] extrapolates the measured [`Figures`] to fleets of other sizes.
+//!
+//! Not published: used by tests, and for the figures of `docs/fleet.md`.
 
 #![expect(
     clippy::cast_precision_loss,

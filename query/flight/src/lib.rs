@@ -1,5 +1,7 @@
 //! Serves queries of a store of traces by Arrow Flight SQL, for Python and BI tools.
 //!
+//! Use this crate directly to serve queries from a program of your own; `tracectl query --serve` is the command.
+//!
 //! Statements are read-only. A query is planned when a client asks for its columns, and runs when the client fetches the rows. The server keeps no
 //! state between the two: a statement's ticket is its text. For the same reason prepared statements take no parameters, and need not be closed.
 //!

@@ -4,6 +4,8 @@
 //! the tracer's account. A trace is stored completely or not at all. [`compact`] merges small files into few large ones, and [`retain`] removes the
 //! oldest days. A store is a local directory, or a prefix in S3. `docs/parquet.md` specifies the layout, and has examples of queries.
 //!
+//! Use this crate directly to write stores from a program of your own; `tracectl export --parquet` is the command.
+//!
 //! ```no_run
 //! use tracepoint_reader::Trace;
 //! use tracepoint_store::{IngestOptions, Store, ingest};

@@ -2,6 +2,8 @@
 //!
 //! Only this crate knows the columns of a trace, and where their values are. A store writes the rows to Parquet; a query of a trace reads them from
 //! the packets. `docs/parquet.md` specifies the tables.
+//!
+//! Use this crate directly to read traces as Arrow batches; to query them, use `tracepoint-query`.
 
 //!
 //! [`TraceTables`] opens a trace as tables. A [`ScanDescription`] selects the data to read, and divides it into partitions. [`Scan`] reads a

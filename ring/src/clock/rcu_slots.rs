@@ -14,6 +14,9 @@
 //! If a section lasts longer than that (a probe that sleeps, a thread that is not scheduled), the free slots run out, and the value is
 //! unpublished: readers then find `fallback`, and take the full path.
 //!
+//! **Cost.** With the latch alone, a record needs 18 more instructions: 100 in place of 82 with three numbers, 125 in place of 107 with a text
+//! (callgrind, the difference of a long and a short run). The latch needs registers for its generation while the counter is read.
+//!
 //! Letters as in `docs/ordering.md`.
 //!
 //! * **K4**: a value is in its slot before the pointer leads there: Release in `switch_to`, Acquire in `read`.
