@@ -3,6 +3,12 @@
 //! One thread, `tracepoint-agent`, blocks until another process rings the bell of this process. It then reads the sessions in the run
 //! directory, applies them, and acknowledges the result. `docs/format-run-directory.md` describes the files and the order in which they are
 //! written.
+//!
+//! `worker` is the thread. At each scan it updates `context` (the process and its events), and applies each session's file, an `active_session`;
+//! `current_errors` has what failed and when it is tried again. `entry` and `description` publish the process. `environment` starts the recording that
+//! `TRACEPOINT` requests. `late_markers` handles events that come while the program runs, `fork` forked children, `worker::changed_identity` a process
+//! that changes its user or rights, and `running` the end of the process. Sessions can end without a free descriptor (`spare_descriptors`), and
+//! without room in the run directory, whose replaced files have spares.
 
 mod active_session;
 mod builder;
