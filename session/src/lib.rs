@@ -1,12 +1,12 @@
-//! What records in a traced process: sessions, the threads that drain them, and the agent that controllers reach. Internal to
+//! Recording in a traced process: sessions, the threads that drain them, and the agent through which controllers control them. Internal to
 //! [`tracepoint`](https://docs.rs/tracepoint); no stable API.
 //!
-//! The nouns: a [`Session`] has rules, which choose events by name and level; a [`Channel`], whose rings the events go into;
-//! and sinks (see [`tracepoint_sinks`]), which take what the rings hold. While it runs, one background thread,
-//! `tracepoint-drain`, moves packets from the rings to the sinks. What became of every event is in its account.
+//! The nouns: a [`Session`] has rules, which select events by name and level; a [`Channel`], to whose rings the events are written; and
+//! sinks (see [`tracepoint_sinks`]), which store the contents of the rings. While it runs, one background thread, `tracepoint-drain`, moves
+//! packets from the rings to the sinks. The session's account counts every event as recorded or lost.
 //!
-//! The rings are files on a memory file system, in the run directory unless the session names another one, so that a
-//! process that is killed leaves what it recorded; `docs/format-ring.md` describes them.
+//! The rings are files on a memory file system, in the run directory unless the session names another one, so that the recorded events
+//! survive if the process is killed; `docs/format-ring.md` describes the files.
 //!
 //! ```
 //! use tracepoint::{Rule, Session, sinks::CtfSink};
@@ -29,11 +29,11 @@
 //! # }
 //! ```
 //!
-//! A program that starts an [`Agent`] can be recorded from outside while it runs, by `tracectl` or another controller: the agent reads the sessions
-//! that are kept in the run directory, and records for those that concern the process. [`testing`] has sessions for the tests of a program.
+//! Controllers such as `tracectl` can record a program that starts an [`Agent`] while it runs: the agent reads the sessions in the run
+//! directory, and records for those that concern the process. [`testing`] has sessions for the tests of a program.
 //!
-//! This crate does not know controllers, collectors and viewers, nor how bytes are encoded: that is between the core, which writes packets, and
-//! the sinks.
+//! This crate does not know controllers, collectors and viewers, nor how bytes are encoded: the core writes packets, and the sinks store
+//! them.
 
 // Allowed in the modules that follow forks and the end of the process, and that handle the signals of triggers.
 #![deny(unsafe_code)]

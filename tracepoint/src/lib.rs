@@ -1,19 +1,19 @@
 //! Typed tracepoints for programs in production: free while they are off, and switched on while the program runs.
 //!
-//! A program depends on this crate with the feature `session`, and has declarations, probes, sessions, sinks, the agent.
-//! A library depends on it without features, and links only the small core.
+//! A program that records depends on this crate with the feature `session`, and has declarations, probes, sessions, sinks and the agent. A
+//! library depends on it without features, and links only the small core.
 //!
-//! # The nouns, in the order in which an event meets them
+//! # The nouns, in the order of an event's path
 //!
 //! * A **tracepoint** is a typed hook with a name, declared once by [`define_trace!`]. It owns a key and a list of probes.
 //! * A **site** is a place where a tracepoint is called, with [`trace!`] or the generated function.
-//! * A **key** is the on/off switch of a tracepoint's sites: reference-counted, on while a probe or a session uses the tracepoint.
+//! * A **key** is the on/off switch of a tracepoint's sites: reference-counted, and on while a probe or a session uses the tracepoint.
 //! * A [**probe**](Probe) is a function with the tracepoint's exact argument types, connected while the program runs.
-//! * A [**marker**](Marker) is the export of basic types: a name, a format string, named fields. [`define_trace!`] derives one
-//!   from a field block; [`trace_mark!`] makes one by hand. It has a key of its own, and *subscribers*.
+//! * A [**marker**](Marker) exports basic types: a name, a format string, named fields. [`define_trace!`] derives one from a field block;
+//!   [`trace_mark!`] declares one directly. A marker has its own key, and *subscribers*.
 //! * A **record** is one event in bytes: a header word (event id and time), then the packed [fields](field).
 //! * A **channel** is a set of rings, one for each thread, with one policy and one account of losses.
-//! * A **packet** is one sub-buffer of a ring. It is a CTF 1.8 packet, so that nothing is converted on its way out.
+//! * A **packet** is one sub-buffer of a ring. It is a CTF 1.8 packet, so no conversion is needed to write a trace.
 #![cfg_attr(
     feature = "session",
     doc = "* A **sink** takes whole packets: [`sinks`] has CTF directories and text, and with further features circular files, streams and a UDP server.
@@ -94,19 +94,19 @@ assert_eq!((paid.fired, paid.recorded), (1, 1));
 //!
 //! # What a site promises
 //!
-//! * Off: one instruction that reads and writes no memory and does not branch; nothing is computed. Where sites cannot be
-//!   patched: a relaxed load and a predicted branch.
-//! * On: no lock, no allocation, and no system call of this library but one: a thread whose ring gets half full wakes the drain if
-//!   that sleeps (`Channel::no_wake` switches it off). Memory is bounded; an event that does not fit is lost, and counted by reason.
-//! * A panic in a probe or in a field expression does not reach the traced code: it is caught and counted; a probe that
-//!   panicked is disconnected. The program's panic hook sees it, unless [`silence_panics`] was called. Under `panic = "abort"` the program ends.
-//! * Sites may be hit in signal handlers, in destructors of thread-locals, and inside probes.
+//! * Off: one instruction that reads and writes no memory and does not branch; nothing is computed. Where sites cannot be patched: a
+//!   relaxed load and a predicted branch.
+//! * On: no lock, no allocation, and at most one system call of this library: a thread whose ring gets half full wakes a sleeping drain
+//!   (`Channel::no_wake` disables this). Memory is bounded; an event that does not fit is lost, and counted by reason.
+//! * A panic in a probe or in a field expression does not reach the traced code: it is caught and counted; a probe that panicked is
+//!   disconnected. The program's panic hook runs, unless [`silence_panics`] was called. Under `panic = "abort"` the program ends.
+//! * Sites may be reached in signal handlers, in destructors of thread-locals, and inside probes.
 //!
 //! # Limits
 //!
 //! | what | limit | beyond it |
 //! |---|---|---|
-//! | threads inside tracepoints at a time | [`MAX_THREADS`] | counted by [`unserved_events`] |
+//! | threads inside tracepoints at the same time | [`MAX_THREADS`] | counted by [`unserved_events`] |
 //! | probes that fire tracepoints whose probes fire … | [`MAX_PROBE_DEPTH`] deep | counted by [`Tracepoint::probes_skipped`] |
 //! | size of a record | a packet of the channel without its header | lost, `too_large` |
 //! | events of a channel | 65,536 | refused when they are enabled |
@@ -118,32 +118,31 @@ assert_eq!((paid.fired, paid.recorded), (1, 1));
 //! | x86-64 Linux | patched | `membarrier`, else fences | POSIX keys and fork handlers |
 //! | other Linux | a flag | `membarrier`, else fences | the same |
 //! | other Unix | a flag | fences | the same |
-//! | others | a flag | fences | destructors of thread-locals; there is no fork |
+//! | others | a flag | fences | destructors of thread-locals; no fork |
 //!
-//! A patched site is switched by writing one byte of the program's code, through `/proc/self/mem` or, where that is refused, by making
-//! the page writable for a moment. A process that may do neither cannot switch patched sites: registering fails with a
-//! [`SwitchError`], and the feature `flag-sites` is for such processes. [`platform()`] tells what a process was given.
+//! A patched site is switched by writing one byte of the program's code, through `/proc/self/mem` or, if that is not permitted, by making
+//! the page writable for a short time. A process that may do neither cannot switch patched sites: registering fails with a [`SwitchError`],
+//! and the feature `flag-sites` is for such processes. [`platform()`] returns the mechanisms that a process uses.
 //!
-//! The [clock] is the time stamp counter on x86-64 Linux, where a session finds that the kernel trusts it, and `clock_gettime`
-//! elsewhere.
+//! The [clock] is the time stamp counter on x86-64 Linux, if a session finds that the kernel trusts it, and `clock_gettime` otherwise.
 //!
-//! Debuggers and profilers work. A site that has a breakpoint exactly on it is left alone and counted; the next switch after the
-//! breakpoint is gone makes up for it. A uprobe exactly on a site keeps the site off until it is detached.
+//! Debuggers and profilers work. A site with a breakpoint exactly on it is not switched, but counted; the next switch after the breakpoint
+//! was removed also switches this site. A uprobe exactly on a site keeps the site off until it is detached.
 //!
-//! Rust `dylib`s that share the core are switched together; a `cdylib` has a core of its own. An object may be unloaded (`dlclose`)
-//! once no probe and no session uses its tracepoints, and no listing of them is held. An agent keeps the objects that it lists loaded.
+//! Rust `dylib`s that share the core are switched together; a `cdylib` has its own core. An object may be unloaded (`dlclose`) once no
+//! probe and no session uses its tracepoints, and no listing of them is held. An agent keeps the objects that it lists loaded.
 //!
 //! # Feature flags
 //!
 //! * `session`: sessions, the agent, filters, test sessions, and the sinks for CTF directories and text.
-//! * `dt`, `stream`, `udp`, `nats`: sinks for circular files, for a collector or `lttng-relayd`, for a client of the UDP trace server, and for a
-//!   NATS broker, each with `session`. A program that `tracectl record` records needs none of them.
+//! * `dt`, `stream`, `udp`, `nats`: sinks for circular files, for a collector or `lttng-relayd`, for a client of the UDP trace server, and
+//!   for a NATS broker, each with `session`. A program recorded by `tracectl record` needs none of them.
 //! * `control`: a program that controls the sessions of other processes, as `tracectl` does. A traced program does not need it.
 //! * `flag-sites`: sites load a flag where they could be patched.
-//! * `usdt`: bpftrace, perf, gdb and SystemTap find the tracepoints, too; see [`usdt`].
-//! * `off` compiles tracing out: declarations and sites stay in the source, with the same signatures, and leave nothing in the
-//!   program; registering a probe gives an inert handle.
-//! * `failpoints` is for tests of crash resistance: named points of the write path at which a process can be made to die.
+//! * `usdt`: bpftrace, perf, gdb and SystemTap also find the tracepoints; see [`usdt`].
+//! * `off` removes tracing at compile time: declarations and sites stay in the source, with the same signatures, and generate no code;
+//!   registering a probe returns an inert handle.
+//! * `failpoints` is for tests of crash resistance: a test can make a process die at named points of the write path.
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -155,7 +154,7 @@ pub use tracepoint_core::{
     platform, probe, silence_panics, span, synchronize, trace, trace_mark, traced, tracepoints, unserved_events, usdt,
 };
 
-/// The clock that gives events their times.
+/// The clock from which events get their times.
 pub mod clock {
     pub use tracepoint_core::clock::{Clock, ClockInUse, error_bound, name, now, select, selected};
 }
@@ -164,7 +163,7 @@ pub mod clock {
 ///
 /// | field | bytes in a record, which are little-endian and packed |
 /// |---|---|
-/// | integers, `bool`, `f32`, `f64` | as they are; `usize` and `isize` as 64 bits; `bool` as one byte, 0 or 1 |
+/// | integers, `bool`, `f32`, `f64` | unchanged; `usize` and `isize` as 64 bits; `bool` as one byte, 0 or 1 |
 /// | `be u16` and other network-order integers | most significant byte first |
 /// | `str`, `path` | the bytes, then one NUL; a NUL inside becomes 0x1A and the record counts as altered |
 /// | `[T; N]` | N elements |
@@ -210,7 +209,7 @@ pub use tracepoint_session_spec::{
 #[cfg(feature = "session")]
 pub use tracepoint_sinks::own_thread::inherit_scheduling;
 
-/// The sinks that a session can be given, and what a sink of your own needs.
+/// The sinks for sessions, and the trait for your own sinks.
 #[cfg(feature = "session")]
 pub mod sinks {
     pub use tracepoint_sinks::{

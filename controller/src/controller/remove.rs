@@ -13,7 +13,7 @@ use tracepoint_run_dir::private_dir::PrivateDir;
 use tracepoint_run_dir::session_dir::{KeepDead, MEMORY, WAKE};
 use tracepoint_session_spec::{Owner, State};
 
-/// What remains of a destroyed session.
+/// The remains of a destroyed session.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Removed {
