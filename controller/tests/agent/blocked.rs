@@ -1,4 +1,4 @@
-//! A sink that does not come back, as on a disk that hangs.
+//! A sink that blocks forever, as on a disk that hangs.
 
 use crate::common::{Outcome, again, until_ready};
 use crate::traced::{PATIENCE, Place, is_traced, spec, until};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use tracepoint_run_dir::AckState;
 use tracepoint_session_spec::{SinkSpec, State};
 
-/// The other sessions continue, and the blocked one can be switched off.
+/// The other sessions continue, and the blocked one can be stopped.
 #[test]
 fn a_blocked_sink_does_not_delay_other_sessions() -> Outcome {
     if is_traced() {
@@ -34,7 +34,7 @@ fn a_blocked_sink_does_not_delay_other_sessions() -> Outcome {
     })?;
     let ack = until(&place, &blocked, |ack| ack.generation >= generation)?;
     assert_eq!(ack.state, AckState::Ending);
-    // Waiting for the end takes as long as is allowed; the process has answered all the same.
+    // Waiting for the end uses the whole timeout; the process has answered nevertheless.
     assert!(blocked.wait(generation, Duration::from_millis(50))?.silent.is_empty());
     assert!(ack.error.as_ref().is_some_and(|error| error.contains("slow or blocked")), "{ack:?}");
     assert!(!place.on().iter().any(|name| name == "traced:tick"), "it is off");

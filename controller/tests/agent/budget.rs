@@ -22,7 +22,7 @@ tracepoint::define_trace! {
     pub rare(n: u64) { n: u64 = n }
 }
 
-/// In the process that a test starts. `false` in the test itself.
+/// The part of the process that a test starts. Returns `false` in the test itself.
 fn is_costly() -> bool {
     if part() != "costly" {
         return false;
@@ -53,7 +53,7 @@ fn is_costly() -> bool {
     true
 }
 
-/// What the process says once it has switched off an event so many times.
+/// Returns the acknowledgement of the process once it has disabled an event this many times.
 fn until_over(place: &Place, session: &NamedSession<'_>, times: u64) -> Ack {
     loop {
         let ack = place.acks(session).remove(0);
@@ -85,7 +85,7 @@ fn a_flood_is_off(test: &str, budget: BudgetSpec, part_of_reason: &str) -> Outco
     assert!(ack.counters.fired - before.fired < 1000, "{before:?} {:?}", ack.counters);
     assert_eq!((ack.times_over_budget, ack.events), (1, 1));
 
-    // A change that has nothing to do with it leaves it off.
+    // An unrelated change leaves it disabled.
     session.change("limits", |spec| {
         spec.limits.keep_dead += 1;
         Ok(())
@@ -128,7 +128,7 @@ fn a_flood_of_events_is_switched_off() -> Outcome {
     a_flood_is_off("budget::a_flood_of_events_is_switched_off", budget, "the budget allows 2 %")
 }
 
-/// Without a sink, too: what counts is what goes into the rings.
+/// Also without a sink: the bytes written to the rings count.
 #[test]
 fn a_flight_recorder_has_a_budget() -> Outcome {
     if is_costly() {
@@ -142,7 +142,7 @@ fn a_flight_recorder_has_a_budget() -> Outcome {
     wanted.budget = Some(BudgetSpec::new(None, Some(64 << 10)));
     let session = place.controller.create("over", &wanted)?;
     assert_eq!(until_over(&place, &session, 1).over_budget[0].event, "costly:flood");
-    // A session that is started again begins anew, and floods again.
+    // A restarted session begins anew, and floods again.
     for (state, times) in [(State::Stopped, 1), (State::Active, 2)] {
         session.change("state", |spec| {
             spec.state = state;

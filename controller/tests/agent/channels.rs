@@ -1,4 +1,4 @@
-//! Sessions with several channels in a process that runs.
+//! Sessions with several channels in a running process.
 
 use crate::common::{Outcome, assert_balances, ring_files, view};
 use crate::traced::{PATIENCE, Place, is_traced, spec, traces};
@@ -25,7 +25,7 @@ fn flight() -> ChannelSpec {
     flight
 }
 
-/// How often each event is in each stream class of a trace.
+/// Returns how often each event is in each stream class of a trace.
 fn decoded(dir: &Path) -> Result<BTreeMap<(u64, String), u64>, Box<dyn std::error::Error>> {
     let mut counts = BTreeMap::new();
     for item in Trace::open(dir)?.items() {
@@ -36,7 +36,7 @@ fn decoded(dir: &Path) -> Result<BTreeMap<(u64, String), u64>, Box<dyn std::erro
     Ok(counts)
 }
 
-/// What is in the rings of the session, and with its sinks, just now.
+/// Returns the current contents of the session's rings and sinks.
 fn snapshot(session: &NamedSession<'_>, out: &Path) -> Result<Recovered, Box<dyn std::error::Error>> {
     let taken = recover(&session.path(), out)?;
     assert_eq!(taken.processes.len(), 1, "{taken:?}");
@@ -65,7 +65,7 @@ fn a_flight_recorder_beside_a_channel_with_a_sink() -> Outcome {
     assert!(acks[0].counters.filtered > 0, "{:?}", acks[0]);
     assert_eq!(place.on(), ["traced:tick", "traced:tock"]);
 
-    // A snapshot has the packets that the sink got from one channel, and the rings of both.
+    // A snapshot contains the packets that the sink got from one channel, and the rings of both.
     sleep(Duration::from_secs(1));
     let out = place.temp.path().join("snapshot");
     let taken = snapshot(&session, &out)?;
@@ -76,7 +76,7 @@ fn a_flight_recorder_beside_a_channel_with_a_sink() -> Outcome {
     assert_eq!(view(&[&out]).lines.len() as u64, counts.values().sum::<u64>());
     assert!(verify(&out).is_ok());
 
-    // Out of the one, and not of the other.
+    // Removed from one channel, but not from the other.
     session.change("out", |spec| {
         assert_eq!(spec.remove_rule(&rule("traced:tick", "flight", Some("!(n & 3)"))), 1);
         assert_eq!(spec.remove_rule(&rule("traced:tock", "channel0", None)), 0);
@@ -168,7 +168,7 @@ fn channels_and_sinks_are_added_and_removed_while_recording() -> Outcome {
     Ok(())
 }
 
-/// For added channels, the packets of a sink that was added late and those in the rings are one trace.
+/// With added channels, the packets of a late sink and those in the rings form one trace.
 #[test]
 fn a_killed_process_whose_session_has_changed_is_recovered() -> Outcome {
     if is_traced() {
@@ -202,7 +202,7 @@ fn a_killed_process_whose_session_has_changed_is_recovered() -> Outcome {
     Ok(())
 }
 
-/// Only a sink that cannot be made is refused; recording continues.
+/// Only the sink that cannot be created is refused; recording continues.
 #[test]
 fn a_sink_that_cannot_be_added_is_reported() -> Outcome {
     if is_traced() {
@@ -230,7 +230,7 @@ fn a_sink_that_cannot_be_added_is_reported() -> Outcome {
     Ok(())
 }
 
-/// What an event takes in all channels counts, and where it is too much it is off in all.
+/// The cost of an event in all channels counts, and if it is too high the event is disabled in all.
 #[test]
 fn a_budget_counts_all_channels() -> Outcome {
     if is_traced() {
@@ -256,7 +256,7 @@ fn a_budget_counts_all_channels() -> Outcome {
     Ok(())
 }
 
-/// A change of a channel's settings is told, and applies when the session is stopped and started.
+/// A change of a channel's settings is reported, and applies when the session is stopped and started again.
 #[test]
 fn changed_settings_of_a_channel_apply_to_the_next_recording() -> Outcome {
     if is_traced() {
@@ -296,7 +296,7 @@ fn changed_settings_of_a_channel_apply_to_the_next_recording() -> Outcome {
                 spec.state = state;
                 Ok(())
             })?;
-            // Otherwise the agent may see both at once, as if nothing had happened.
+            // Otherwise the agent may see both changes at once, and notice no difference.
             place.acks(session);
         }
         let ack = place.until_recorded(session, 5).remove(0);

@@ -1,5 +1,5 @@
-//! Processes that start, end, close all descriptors and are killed, and sessions that are made, changed and destroyed, at random; at the end
-//! nothing is on, and every account balances.
+//! Processes that start, end, close all descriptors and are killed, and sessions that are created, changed and destroyed, at random; at the
+//! end all events are disabled, and every account balances.
 
 use crate::common::{Other, Outcome, again, assert_balances, names, part, until_ready};
 use crate::seed;
@@ -16,7 +16,7 @@ use tracepoint_session_spec::{Rule, SinkSpec, State};
 
 const RULES: [&str; 5] = ["traced:tick", "traced:tock", "traced:*", "!traced:tock", "nothing:*"];
 
-/// A process that closes all descriptors above 2 after its start, as daemons and sandboxes do, and opens files of its own in their place.
+/// A process that closes all descriptors above 2 after its start, as daemons and sandboxes do, and opens its own files instead.
 fn daemon() -> Outcome {
     let own = tempfile::tempdir()?;
     let files = fire_until(|| {
@@ -38,7 +38,7 @@ fn daemon() -> Outcome {
     Ok(())
 }
 
-/// Numbers that are as good as random.
+/// A simple random number generator.
 struct Dice(u64);
 
 impl Dice {
@@ -48,7 +48,7 @@ impl Dice {
     }
 }
 
-/// How much is done: processes and sessions at a time, and steps.
+/// The size of the test: processes and sessions at the same time, and steps.
 fn size() -> Result<[usize; 3], Box<dyn std::error::Error>> {
     let Ok(text) = env::var("TRACEPOINT_CHAOS") else { return Ok([5, 3, 60]) };
     let numbers: Result<Vec<usize>, _> = text.split_whitespace().map(str::parse).collect();
@@ -155,13 +155,13 @@ impl Chaos {
         Ok(())
     }
 
-    /// Whether all processes that have left something in the directory of a session were killed.
+    /// Returns whether all processes that have left something in the directory of a session were killed.
     fn are_killed(&self, session: &Path) -> bool {
         let pid = |entry: &String| entry.split('-').next().and_then(|pid| pid.parse().ok());
         names(&session.join("rings")).iter().all(|entry| pid(entry).is_some_and(|pid| self.killed.contains(&pid)))
     }
 
-    /// Ends everything, and looks at what is left; how many traces.
+    /// Ends everything, and checks the remains; returns the numbers of traces.
     fn finish(mut self) -> Result<[usize; 2], Box<dyn std::error::Error>> {
         while let Some(name) = self.any_session()? {
             self.place.controller.session(&name)?.destroy(PATIENCE, false)?;
@@ -187,12 +187,12 @@ impl Chaos {
                 }
             }
         }
-        // What is left there are rings of those that were killed.
+        // The remaining directories contain rings of killed processes.
         for name in names(&sessions) {
             let out = self.place.temp.path().join("recovered").join(&name);
             let left = sessions.join(&name);
             let recovered = match tracepoint_reader::recover(&left, &out) {
-                // A process was killed while it made its rings.
+                // A process was killed while it created its rings.
                 Err(RecoverError::NoRings { .. } | RecoverError::NotBegun { .. }) if self.are_killed(&left) => continue,
                 recovered => recovered.map_err(|error| format!("{error}: {:?}", tree(&left)))?,
             };
@@ -207,7 +207,7 @@ impl Chaos {
     }
 }
 
-/// All that is below `dir`.
+/// Returns all paths below `dir`.
 fn tree(dir: &Path) -> Vec<PathBuf> {
     let entries = names(dir).into_iter().map(|name| dir.join(name));
     entries

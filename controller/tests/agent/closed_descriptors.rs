@@ -1,5 +1,5 @@
-//! A program that closes every descriptor above 2 after it has started its agent, as daemons and sandboxes do, and gets their numbers for its
-//! own: nothing of the tracer reaches its files, none of them is closed, and its sessions go on.
+//! A program that closes every descriptor above 2 after it has started its agent, as daemons and sandboxes do, and reuses the numbers: the
+//! tracer does not write to its files, does not close any of them, and its sessions continue.
 
 use crate::common::{Other, Outcome, again, assert_balances, part, until_ready};
 use crate::traced::{PATIENCE, Place, spec, tick, traces};
@@ -23,19 +23,19 @@ use tracepoint_session_spec::{DrainedBy, SinkSpec};
 
 /// The variable that names the directory of the program's own files.
 const OWN: &str = "TEST_OWN";
-/// What an eventfd of the program counts.
+/// The count of each eventfd of the program.
 const COUNT: [u8; 8] = [7; 8];
-/// What each of them contains.
+/// The contents of each file.
 const CONTENTS: &[u8] = b"the program's own";
 
-/// The numbers of the open descriptors above 2.
+/// Returns the numbers of the open descriptors above 2.
 fn open_numbers() -> std::io::Result<BTreeSet<RawFd>> {
     let numbers = fs::read_dir("/proc/self/fd")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    // One of them was that of the directory.
+    // One of them was the descriptor of the directory.
     Ok(numbers.filter(|number| *number > 2 && fs::read_link(format!("/proc/self/fd/{number}")).is_ok()).collect())
 }
 
-/// What the program opens under the numbers that it has closed.
+/// The files that the program opens under the numbers that it has closed.
 struct Own {
     files: Vec<(File, u64)>,
     /// Descriptors to which a wake-up of the tracer would write.
@@ -43,7 +43,7 @@ struct Own {
 }
 
 impl Own {
-    /// Takes all of these numbers, and the lowest ones.
+    /// Uses all of these numbers, and the lowest ones.
     fn open(dir: &Path, numbers: &BTreeSet<RawFd>) -> Result<Self, Box<dyn std::error::Error>> {
         let mut own = Self { files: Vec::new(), counters: Vec::new() };
         for number in numbers {
@@ -62,7 +62,7 @@ impl Own {
         Ok(own)
     }
 
-    /// Whether all are open, and as they were.
+    /// Checks that all are open and unchanged.
     fn check(&mut self) -> Outcome {
         for (file, inode) in &mut self.files {
             let number = file.as_raw_fd();
@@ -83,7 +83,7 @@ impl Own {
     }
 }
 
-/// The program: closes everything and opens its own on request.
+/// The program: closes everything and opens its own files on request.
 fn daemon() -> Outcome {
     let _agent = Agent::start()?;
     spawn(|| {
@@ -168,7 +168,7 @@ fn a_daemon_that_closes_all_descriptors_keeps_its_files_and_is_recorded() -> Out
         place.until_recorded(session, 20);
     }
     ask(&mut daemon, "close")?;
-    // It is not taken for a dead one meanwhile.
+    // The process is not mistaken for a dead one meanwhile.
     assert_eq!(place.controller.processes()?.len(), 1);
     for session in &sessions {
         place.until_recorded(session, 200);

@@ -24,7 +24,7 @@ fn the_environment_records_from_the_first_event() -> Outcome {
     ));
     let name = place.controller.process(child.id())?.name().to_owned();
     assert_eq!(place.on(), ["traced:tick"]);
-    // A session from outside is beside it.
+    // A remotely controlled session runs at the same time.
     let session = place.record("beside", &["traced:tick"]);
     place.until_recorded(&session, 5);
     assert!(child.end());
@@ -71,7 +71,7 @@ fn text_is_written_to_a_file() -> Outcome {
     Ok(())
 }
 
-/// The variable is inherited: of two processes that are there at once each has its lines, and a later one begins nothing anew.
+/// The variable is inherited: two processes at the same time each write their own lines, and a later process does not truncate the file.
 #[test]
 fn processes_with_the_same_environment_do_not_mix_lines() -> Outcome {
     if is_traced() {

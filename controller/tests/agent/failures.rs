@@ -1,4 +1,4 @@
-//! Failures that are reported: damaged files, directories that are removed, rules by the thousand, controllers that are killed.
+//! Failures that are reported: damaged files, removed directories, thousands of rules, killed controllers.
 
 use crate::common::{Outcome, again, assert_balances, memory_place, part, process_dirs, until_ready};
 use crate::seed;
@@ -15,7 +15,7 @@ use tracepoint_run_dir::{AckState, RuleAck, RunDir};
 use tracepoint_session_io::ControlError;
 use tracepoint_session_spec::{Rule, SessionSpec, SinkSpec};
 
-/// Has the agents look, and waits until they have.
+/// Wakes the agents, and waits until they have read the sessions.
 fn ring(place: &Place) -> Outcome {
     assert!(place.controller.refresh(PATIENCE)?.is_empty());
     Ok(())
@@ -87,7 +87,7 @@ fn an_unknown_rule_alone_is_unsupported() -> Outcome {
     Ok(())
 }
 
-/// Removes a directory in which agents write meanwhile: what comes into it while it is emptied takes another try.
+/// Removes a directory in which agents write meanwhile: retries if a file is added while it is emptied.
 fn remove_by_hand(dir: impl AsRef<Path>) -> std::io::Result<()> {
     loop {
         match fs::remove_dir_all(&dir) {
@@ -111,13 +111,13 @@ fn a_session_whose_directory_is_removed_ends() -> Outcome {
     assert!(matches!(session.destroy(PATIENCE, false), Err(ControlError::NoSession { .. })));
     assert_eq!(place.on(), [""; 0]);
     assert_balances(&traces(&place.out("s"))[0]);
-    // One of the same name is another one.
+    // A new session of the same name is a different session.
     fs::remove_dir_all(place.out("s"))?;
     let session = place.record("s", &["traced:tick"]);
     place.until_recorded(&session, 5);
     session.destroy(PATIENCE, false)?;
     assert_balances(&traces(&place.out("s"))[0]);
-    // The whole run directory: living processes are not found any more, and continue.
+    // The whole run directory: living processes are not found any more, but continue.
     place.record("t", &["traced:tick"]);
     remove_by_hand(place.run_dir())?;
     assert!(child.end());
@@ -146,7 +146,7 @@ fn thousands_of_rules_are_applied() -> Outcome {
     Ok(())
 }
 
-/// What a process does that is killed: changes a session again and again.
+/// The process that is killed: changes a session repeatedly.
 fn change_for_ever(run_dir: &Path) -> Outcome {
     let controller = Controller::at(RunDir::at(run_dir)?)?;
     let session = controller.session("s")?;
@@ -193,7 +193,7 @@ fn a_controller_that_is_killed_leaves_a_valid_session() -> Outcome {
         assert_eq!(place.acks(&session)[0].generation, generation);
     }
     println!("{generation} changes");
-    // The log has all changes, and at most one more for each killed controller.
+    // The log contains all changes, and at most one more for each killed controller.
     let lines = session.log()?.lines().count() as u64;
     assert!((generation..=generation + 20).contains(&lines), "{lines} lines");
     session.destroy(PATIENCE, false)?;
@@ -218,20 +218,20 @@ fn a_killed_process_is_recovered_and_its_session_continues() -> Outcome {
     assert_eq!(removed.dead, dead);
     let states: Vec<_> = removed.acks.iter().map(|ack| (ack.process.pid == stays.id(), ack.state)).collect();
     assert!(states.contains(&(true, AckState::Ended)) && states.contains(&(false, AckState::Dead)), "{states:?}");
-    // What is kept is no session.
+    // The remains are not a session.
     assert!(place.controller.sessions()?.is_empty());
     assert_eq!(process_dirs(&place.run_dir().join("sessions/s")), dead);
     let out = place.temp.path().join("recovered");
     assert!(tracepoint_reader::recover(&dead[0], &out)?.processes[0].records >= 20);
     assert_balances(&out);
-    // A session of that name finds it there, and can take it along.
+    // A session of that name finds the directory, and can remove it with its own.
     let session = place.record("s", &["nothing:*"]);
     assert!(session.destroy(PATIENCE, true)?.dead.is_empty());
     assert!(!place.run_dir().join("sessions/s").exists());
     Ok(())
 }
 
-/// A process stays listed, and says again who it is, whatever becomes of its files.
+/// A process stays listed, and publishes its description again, whatever happens to its files.
 #[test]
 fn a_damaged_description_is_written_again() -> Outcome {
     if is_traced() {
@@ -246,14 +246,14 @@ fn a_damaged_description_is_written_again() -> Outcome {
     let other = text.replace(&format!("\"pid\":{}", child.id()), "\"pid\":4194999");
     assert_ne!(other, text);
     for damaged in ["", "{", &other] {
-        // A process that runs may look at the file, and mend it, before it is read here.
+        // A running process may read the file, and repair it, before it is read here.
         stop(&child)?;
         fs::write(&file, damaged)?;
         let processes = place.controller.processes()?;
         let [process] = &processes[..] else { return Err(format!("{damaged}: {processes:?}").into()) };
         assert!(process.is_damaged() && process.info().pid == child.id(), "{process:?}");
         go_on(&child)?;
-        // It is asked, and mends the file.
+        // Woken, it repairs the file.
         assert!(place.controller.refresh(PATIENCE)?.is_empty());
         assert_eq!(fs::read_to_string(&file)?, text);
         assert!(!place.controller.processes()?[0].is_damaged());
@@ -274,13 +274,13 @@ fn rings_on_a_disk_are_refused() -> Outcome {
     if is_traced() {
         return Ok(());
     }
-    // Not in memory: refused where it would stall the program.
+    // On a disk, rings would stall the program, and are refused.
     let temp = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
     let run_dir = temp.path().join("run");
     let test = "failures::rings_on_a_disk_are_refused";
     let _child = until_ready(again(test, "traced").env("TRACEPOINT_RUN_DIR", &run_dir));
     let controller = Controller::at(RunDir::at(&run_dir)?)?;
-    // The disk may be fuller than traces may make it.
+    // The disk may be fuller than the limit for traces.
     let out = memory_place();
     let session = controller.create("s", &spec(&["traced:*"], &[SinkSpec::ctf(out.path().join("out"))]))?;
     let waited = session.wait(1, PATIENCE)?;
@@ -290,7 +290,7 @@ fn rings_on_a_disk_are_refused() -> Outcome {
     Ok(())
 }
 
-/// Several controllers at once lose nothing.
+/// Concurrent controllers lose no changes.
 #[test]
 fn successive_changes_are_all_applied() -> Outcome {
     let temp = memory_place();

@@ -1,4 +1,4 @@
-//! Filters and limits of rules, from outside.
+//! Filters and limits of the rules of remotely controlled sessions.
 
 use crate::common::{Outcome, assert_balances, view};
 use crate::traced::{PATIENCE, Place, is_traced, spec, traces};
@@ -71,12 +71,12 @@ fn filters_are_applied_and_change_without_a_gap() -> Outcome {
     let numbers = ticks(&place, "sieve");
     assert_eq!(numbers.len() as u64, ack.counters.recorded);
     assert_eq!(ack.counters.fired, ack.counters.recorded + ack.counters.filtered);
-    // Two apart while a filter is there, from an even one to an odd one once, and a gap where none is recorded.
+    // The difference is two while a filter is set, one at the change from even to odd numbers, and there is a gap while none is recorded.
     assert!(numbers[..20].iter().all(|n| n % 2 == 0), "{numbers:?}");
     assert!(numbers.iter().filter(|n| *n % 2 == 1).count() > 20);
     assert!(numbers.windows(2).any(|pair| pair[1] - pair[0] > 20), "{numbers:?}");
     assert!(numbers[numbers.len() - 20..].windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
-    // Each event fired once, before the first that was recorded at most one odd one, and no other was missed by a change.
+    // Each event fired once: before the first recorded one at most one odd number, and no other event was missed by a change.
     let span = numbers[numbers.len() - 1] - numbers[0] + 1;
     assert!((span..=span + 1).contains(&ack.counters.fired), "{span} events, {ack:?}");
     Ok(())
@@ -101,7 +101,7 @@ fn a_filter_with_an_unknown_field_fails_its_rule_only() -> Outcome {
     assert_eq!((ack.state, ack.events), (AckState::Recording, 1));
     assert_eq!(place.on(), ["traced:tick"]);
     assert!(ack.notices.len() == 1 && ack.notices[0].to_string().starts_with("traced:tock is left out"), "{ack:?}");
-    // One that takes all in lets the other one's event in, too.
+    // A rule that accepts all events also records the other rule's event.
     session.change("open", |spec| {
         spec.add_rule(&Rule::new("traced:tock")).expect("a rule");
         Ok(())

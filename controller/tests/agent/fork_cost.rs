@@ -1,4 +1,4 @@
-//! The handlers around `fork` make no system call, and where a session records one in the child, which asks for the id of its thread.
+//! The handlers around `fork` make no system call, except where a session records a fork in the child, which queries the id of its thread.
 
 use crate::common::{Outcome, again, part};
 use crate::traced::{Place, tick};
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use tracepoint_session::{Agent, Channel, Session};
 
-/// A process id that nothing has: a call with it is a mark in the log of system calls.
+/// A process id that is not in use: a call with it is a mark in the log of system calls.
 const MARK: i64 = 4_194_567;
 
 fn mark() {
@@ -36,7 +36,7 @@ fn fork_marked() -> Outcome {
     Ok(())
 }
 
-/// The names of the system calls of `fork` in the process that a test starts with this part, and in its child.
+/// Returns the names of the system calls of `fork` in the process that a test starts with this part, and in its child.
 fn calls(place: &Place, part: &str) -> Result<[Vec<String>; 2], Box<dyn std::error::Error>> {
     let log = place.temp.path().join(part);
     let program = again("fork_cost::the_handlers_of_fork_make_hardly_a_system_call", part);
@@ -56,7 +56,7 @@ fn between_marks(log: &Path) -> Result<[Vec<String>; 2], Box<dyn std::error::Err
     let (parent, _) = calls.iter().find(|(_, call)| is_mark(call)).ok_or("no mark")?;
     let (child, _) = calls.iter().rfind(|(thread, call)| thread != parent && is_mark(call)).ok_or("no child")?;
     let name = |call: &str| call.trim_start().split(['(', ' ']).next().unwrap_or_default().to_owned();
-    // A call that others interrupt in the log has a second line; signals and ends have lines of their own.
+    // A call that is interrupted in the log has a second line; signals and ends have separate lines.
     let is_call = |call: &&str| !["<...", "---", "+++"].iter().any(|other| call.trim_start().starts_with(other));
     let of = |thread: &str| -> Vec<&str> {
         calls.iter().filter(|(other, _)| *other == thread).map(|(_, call)| *call).collect()
@@ -66,7 +66,7 @@ fn between_marks(log: &Path) -> Result<[Vec<String>; 2], Box<dyn std::error::Err
     Ok([in_parent.filter(is_call).map(name).collect(), in_child.filter(is_call).map(name).collect()])
 }
 
-/// Whether a C library makes this call in `fork`.
+/// Returns whether a C library makes this call in `fork`.
 fn is_of_libc(call: &str) -> bool {
     matches!(call, "rt_sigprocmask" | "set_robust_list" | "rseq")
 }

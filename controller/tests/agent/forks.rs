@@ -1,4 +1,4 @@
-//! Forked children of a process that is controlled from outside.
+//! Forked children of a remotely controlled process.
 
 use crate::common::{Other, Outcome, again, assert_balances, names, part, until_ready, view};
 use crate::traced::{PATIENCE, Place, spec, traces};
@@ -24,11 +24,11 @@ tracepoint::define_trace! {
     pub came(from: &str) { from: str = from }
 }
 
-/// Tells a process whether its children are followed.
+/// The variable that makes a process follow its children.
 const FOLLOW: &str = "TEST_FOLLOW";
-/// Tells it to have threads that allocate.
+/// The variable that makes it run threads that allocate.
 const BUSY: &str = "TEST_BUSY";
-/// Where a process finds that it is time to end.
+/// The variable with the path of a file whose presence ends the process.
 const END: &str = "TEST_END";
 
 /// Fires until it is time to end, or until the parent has died.
@@ -40,7 +40,7 @@ fn fire_until(end: &Path) {
     }
 }
 
-/// Has the allocator's locks taken most of the time.
+/// Holds the allocator's locks most of the time.
 fn allocate_until(end: &Path) {
     while !end.exists() {
         for size in 1..2000_usize {
@@ -49,7 +49,7 @@ fn allocate_until(end: &Path) {
     }
 }
 
-/// In the process that a test starts: forks children of the kind that each line says. `false` in the test itself.
+/// The part of the process that a test starts: forks children of the kind in each line. Returns `false` in the test itself.
 fn is_parent() -> bool {
     if part() != "parent" {
         return false;
@@ -105,7 +105,7 @@ fn command(place: &Place, test: &str, follow: bool) -> Command {
     command
 }
 
-/// The ids of the processes that are listed, when they are so many.
+/// Returns the ids of the listed processes once there are this many.
 fn listed(place: &Place, count: usize) -> Vec<u32> {
     loop {
         let all: Vec<_> =
@@ -159,7 +159,7 @@ fn followed_children_have_their_own_agent() -> Outcome {
     Ok(())
 }
 
-/// A child that becomes another program at once is not listed, and that program is well.
+/// A child that calls `exec` immediately is not listed, and the new program runs normally.
 #[test]
 fn a_child_that_calls_exec_is_not_followed() -> Outcome {
     if is_parent() {
@@ -170,7 +170,7 @@ fn a_child_that_calls_exec_is_not_followed() -> Outcome {
     let session = place.record("family", &["family:*"]);
     parent.say("exec")?;
     assert!(parent.says("the other program has ended"));
-    // Its entry would still exist: no entry has been removed.
+    // If it had been listed, its entry would still exist: no entry has been removed.
     assert_eq!(names(&place.run_dir().join("apps")).len(), 1);
     assert_eq!(place.acks(&session).len(), 1);
     std::fs::write(place.temp.path().join("end"), "")?;
@@ -198,7 +198,7 @@ fn a_child_that_is_not_followed_is_not_listed() -> Outcome {
     Ok(())
 }
 
-/// Children of a program whose other threads are inside the allocator, and in its sites, when they are forked.
+/// Children of a program whose other threads are inside the allocator and in its sites during the fork.
 #[test]
 fn many_children_are_forked_under_load() -> Outcome {
     const CHILDREN: usize = 12;
@@ -227,7 +227,7 @@ fn many_children_are_forked_under_load() -> Outcome {
     Ok(())
 }
 
-/// A session that comes later records the child too.
+/// A later session also records the child.
 #[test]
 fn a_child_joins_later_sessions() -> Outcome {
     if is_parent() {
@@ -243,7 +243,7 @@ fn a_child_joins_later_sessions() -> Outcome {
     assert_eq!(stopped.acks.len(), 2);
     let acks = place.until_recorded(&another, 5);
     assert!(acks.iter().any(|ack| ack.process.pid == child && ack.counters.recorded > 0), "{acks:?}");
-    // It detects that its parent has died, and ends, too.
+    // The child detects that its parent has died, and ends as well.
     parent.kill();
     std::fs::write(place.temp.path().join("end"), "")?;
     listed(&place, 0);

@@ -1,4 +1,4 @@
-//! A run directory without any room left: sessions are still switched off, and processes still answer.
+//! A full run directory: sessions can still be stopped, and processes still answer.
 
 use crate::common::{Outcome, again_mounted, fill_up, memory_place, names, part};
 use crate::traced::{PATIENCE, Place, is_traced, spec};
@@ -11,7 +11,7 @@ use tracepoint_session::Channel;
 use tracepoint_session_io::ControlError;
 use tracepoint_session_spec::{DrainedBy, SessionSpec, State};
 
-/// Runs the test again with a small file system, in which it makes its run directory. `None` in the process that only starts it.
+/// Runs the test again with a small file system, in which it creates its run directory. Returns `None` in the process that only starts it.
 fn small_place(test: &str) -> Option<Place> {
     if let Some(mounted) = part().strip_prefix("at ") {
         return Some(Place::at(tempfile::tempdir_in(mounted).expect("a directory")));
@@ -23,7 +23,7 @@ fn small_place(test: &str) -> Option<Place> {
     None
 }
 
-/// Rings of ended sessions are removed when new ones come, except the newest; so are rings that cannot be recovered.
+/// Rings of ended sessions are removed when new ones are created, except the newest; rings that cannot be recovered are removed as well.
 #[test]
 fn rings_of_sessions_that_are_over_are_bounded() -> Outcome {
     let Some(place) = small_place("full_run_dir::rings_of_sessions_that_are_over_are_bounded") else { return Ok(()) };
@@ -42,7 +42,7 @@ fn rings_of_sessions_that_are_over_are_bounded() -> Outcome {
     }
     make(&sessions.join("cut/rings/4194999-1"))?;
     fs::write(sessions.join("cut/rings/4194999-1/0-0.ring"), "x")?;
-    // A quarter of the file system has room for one of them.
+    // A quarter of the file system can hold one of them.
     assert!(place.controller.sessions()?.is_empty());
     assert_eq!(names(&sessions), ["newest"]);
     let left = place.controller.leftovers()?;
@@ -66,7 +66,7 @@ fn change_to(state: State) -> impl FnOnce(&mut SessionSpec) -> Result<(), Contro
     }
 }
 
-/// Removes what lets files be replaced without room, as if it had been full from the beginning.
+/// Removes the spares that allow files to be replaced on a full file system, as if it had been full from the beginning.
 fn remove_spares(dir: &Path) -> Outcome {
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
@@ -91,7 +91,7 @@ fn sessions_are_stopped_and_destroyed_without_room() -> Outcome {
     place.until_recorded(&session, 5);
     let ballast = fill_up(place.temp.path())?;
 
-    // Each of them answers, again and again.
+    // Each of them answers repeatedly.
     for _ in 0..5 {
         assert_eq!(place.acks(&session).len(), 2);
     }
@@ -110,7 +110,7 @@ fn sessions_are_stopped_and_destroyed_without_room() -> Outcome {
     assert!(!place.run_dir().join("sessions/flight").exists());
     fs::remove_file(ballast)?;
 
-    // Where even the room that was put by is gone, the session can be destroyed.
+    // Even if the spares are gone, the session can be destroyed.
     let session = place.controller.create("flight", &flight())?;
     place.until_recorded(&session, 5);
     remove_spares(&place.run_dir().join("sessions"))?;
@@ -124,7 +124,7 @@ fn sessions_are_stopped_and_destroyed_without_room() -> Outcome {
     Ok(())
 }
 
-/// A session whose rings take all room leaves its processes the room to say so, and to be stopped.
+/// A session whose rings take all space leaves its processes the space to report this, and to be stopped.
 #[test]
 fn rings_that_fill_the_run_directory_do_not_keep_it_on() -> Outcome {
     if is_traced() {
@@ -147,7 +147,7 @@ fn rings_that_fill_the_run_directory_do_not_keep_it_on() -> Outcome {
     Ok(())
 }
 
-/// Each of many processes finds room when it starts; together they leave a quarter of it, and each has rings.
+/// Each of many processes finds free space when it starts; together they leave a quarter of it, and each has rings.
 #[test]
 fn processes_of_a_session_leave_a_quarter_together() -> Outcome {
     if is_traced() {

@@ -1,4 +1,4 @@
-//! What a process shows of itself without any rule, and what that costs it.
+//! The published description of a process without any rules, and its cost.
 
 use crate::common::{Outcome, again, assert_balances, until_ready};
 use crate::traced::{PATIENCE, Place, is_traced, spec};
@@ -66,7 +66,7 @@ fn a_process_is_listed_with_its_tracepoints() -> Outcome {
     Ok(())
 }
 
-/// A process that has a pid namespace and mounts of its own, and calls itself 1.
+/// A process with its own pid namespace and mounts, whose id is 1 there.
 #[test]
 fn a_process_in_a_pid_namespace_is_found_by_its_outer_id() -> Outcome {
     if is_traced() {
@@ -109,7 +109,7 @@ fn a_process_in_a_pid_namespace_is_found_by_its_outer_id() -> Outcome {
     Ok(())
 }
 
-/// How often the agent's thread gave its processor away.
+/// Returns the number of voluntary context switches of the agent's thread.
 fn switches(pid: u32) -> Result<String, Box<dyn std::error::Error>> {
     for task in fs::read_dir(format!("/proc/{pid}/task"))? {
         let status = fs::read_to_string(task?.path().join("status"))?;
@@ -129,7 +129,7 @@ fn an_idle_agent_does_not_wake_up() -> Outcome {
     let place = Place::new();
     let child = place.start("listing::an_idle_agent_does_not_wake_up");
     assert!(place.on().is_empty());
-    // Until it has gone back to sleep after its answer.
+    // Until it sleeps again after its answer.
     let mut before = switches(child.id())?;
     loop {
         sleep(Duration::from_millis(20));
@@ -154,7 +154,7 @@ fn ended_processes_are_not_listed() -> Outcome {
     let (mut killed, stays) = (place.start(test), place.start(test));
     assert_eq!(place.controller.processes()?.len(), 2);
     killed.kill();
-    // An entry of a reused id, an unfinished entry, and a file that is no entry.
+    // An entry of a reused id, an incomplete entry, and a file that is not an entry.
     let apps = place.run_dir().join("apps");
     let entry = |name: &str| fs::create_dir(apps.join(name));
     entry(&format!("{}-1", stays.id()))?;

@@ -1,7 +1,7 @@
-//! Processes with an agent, controlled from this one: what the run directory shows, what sessions do, who is not trusted, and what
-//! is left when anybody is killed.
+//! Processes with an agent, controlled from this one: the contents of the run directory, the effects of sessions, access rights, and the
+//! remains after a kill of any process.
 //!
-//! `TRACEPOINT_CHAOS='PROCESSES SESSIONS STEPS'` says how much the random part does; the default is for CI.
+//! `TRACEPOINT_CHAOS='PROCESSES SESSIONS STEPS'` sets the size of the random part; the default is for CI.
 
 #[path = "../../../session/tests/common/mod.rs"]
 mod common;

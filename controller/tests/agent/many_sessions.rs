@@ -1,6 +1,6 @@
-//! Many sessions in one run directory: they cost a program that they are not for nothing but a look at each.
+//! Many sessions in one run directory: sessions for other programs cost a process only a check of each.
 //!
-//! `TRACEPOINT_SESSIONS` says how many there are.
+//! `TRACEPOINT_SESSIONS` sets their number.
 
 use crate::common::{Outcome, again, part, until_ready};
 use crate::traced::{PATIENCE, Place, fire, is_traced, spec};
@@ -12,9 +12,9 @@ use tracepoint_controller::NamedSession;
 use tracepoint_run_dir::AckState;
 use tracepoint_session_spec::{ChannelSpec, SessionSpec, SinkSpec};
 
-/// How many channels a process may have.
+/// Maximum number of channels of a process.
 const CHANNELS: usize = 32;
-/// How many files the process may have open: fewer than there are sessions.
+/// Maximum number of files that the process may have open: fewer than there are sessions.
 const FILES: u64 = 64;
 
 #[test]
@@ -26,7 +26,7 @@ fn a_program_may_have_fewer_files_than_there_are_sessions() -> Outcome {
     }
     let sessions: u64 = env::var("TRACEPOINT_SESSIONS").map_or(Ok(100), |sessions| sessions.parse())?;
     let place = Place::new();
-    // It ends with this process, which owns it: an agent watches the owners of the sessions that record there.
+    // The session ends with this process, which owns it: an agent watches the owners of the sessions that record in its process.
     let mut wanted = spec(&["other:*"], &[SinkSpec::ctf(place.out("none"))]);
     wanted.end_with_this_process();
     let look = || {
@@ -41,7 +41,7 @@ fn a_program_may_have_fewer_files_than_there_are_sessions() -> Outcome {
             with_few = fastest();
         }
     }
-    // A look at one session is no look at all of them.
+    // Reading one session does not read the others.
     let (with_few, with_all) = (with_few.ok_or("too few")??, fastest().ok_or("none")??);
     assert!(with_all < with_few * 5, "{with_few:?} among 5 sessions, {with_all:?} among {sessions}");
     let test = "many_sessions::a_program_may_have_fewer_files_than_there_are_sessions";
@@ -55,7 +55,7 @@ fn a_program_may_have_fewer_files_than_there_are_sessions() -> Outcome {
     Ok(())
 }
 
-/// Memory that another process has given back is taken without a command.
+/// Memory that another process has released is used without a command.
 #[test]
 fn a_process_that_was_refused_tries_again_by_itself() -> Outcome {
     if is_traced() {
@@ -85,7 +85,8 @@ fn a_process_that_was_refused_tries_again_by_itself() -> Outcome {
     Ok(())
 }
 
-/// A process has a bounded number of channels. What is beyond is refused before anything is made, once, until a session has ended there.
+/// A process has a limited number of channels. A session beyond the limit is refused before anything is created, once, until another
+/// session has ended.
 #[test]
 fn a_session_beyond_the_bound_is_refused_until_another_one_ends() -> Outcome {
     if is_traced() {
@@ -101,7 +102,7 @@ fn a_session_beyond_the_bound_is_refused_until_another_one_ends() -> Outcome {
     let ack = place.acks(last).remove(0);
     let error = ack.error.unwrap_or_default();
     assert!(ack.state == AckState::Refused && error.contains("32 are allowed"), "{error}");
-    // An attempt would make the directory of the rings.
+    // An attempt would create the directory of the rings.
     let changed = || fs::metadata(last.path()).and_then(|dir| dir.modified());
     let before = changed()?;
     for _ in 0..3 {
@@ -115,7 +116,7 @@ fn a_session_beyond_the_bound_is_refused_until_another_one_ends() -> Outcome {
     Ok(())
 }
 
-/// Looks at what the process has written, and does not wake it.
+/// Reads the acknowledgement of the process without waking it.
 fn until_recording(session: &NamedSession<'_>) -> Outcome {
     let patience = Instant::now() + PATIENCE;
     while session.acks()?.iter().any(|ack| ack.state != AckState::Recording) {
@@ -125,7 +126,8 @@ fn until_recording(session: &NamedSession<'_>) -> Outcome {
     Ok(())
 }
 
-/// Two sessions wait, and are tried before the channels are removed that make room for them. The second one waits until the first has been tried.
+/// Two sessions wait, and are retried before the channels are removed that make room for them. The second one waits until the first has
+/// been retried.
 #[test]
 fn sessions_wait_for_channels_that_another_one_gives_up() -> Outcome {
     if is_traced() {
@@ -142,7 +144,7 @@ fn sessions_wait_for_channels_that_another_one_gives_up() -> Outcome {
         wanted.channel = small(wanted.channel);
         wanted
     };
-    // As many as two sessions may have.
+    // As many channels as two sessions may have.
     let mut holding = Vec::new();
     for name in ["y", "z"] {
         let mut many = wanted(name);

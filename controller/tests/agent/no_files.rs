@@ -35,7 +35,7 @@ fn run_out_of_files() -> Outcome {
     Ok(())
 }
 
-/// Stopping needs descriptors in the process, which the agent has kept.
+/// Stopping needs descriptors in the process, which the agent has reserved.
 #[test]
 fn a_session_is_stopped_and_destroyed_without_files() -> Outcome {
     if part() == "run out" {
@@ -67,7 +67,7 @@ fn a_session_is_stopped_and_destroyed_without_files() -> Outcome {
     Ok(())
 }
 
-/// What a process does that makes a session which ends with it.
+/// A process that creates a session which ends with it.
 fn own_a_session(dir: &Path) -> Outcome {
     let controller = Controller::at(RunDir::at(&dir.join("run"))?)?;
     let mut spec = spec(&["traced:tick"], &[SinkSpec::ctf(dir.join("out/s"))]);
@@ -78,7 +78,7 @@ fn own_a_session(dir: &Path) -> Outcome {
     Ok(())
 }
 
-/// The processor time that the agent's thread has taken.
+/// Returns the processor time of the agent's thread.
 fn agents_time(pid: u32) -> Result<Duration, Box<dyn std::error::Error>> {
     for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
         let thread = thread?.path();
@@ -113,7 +113,7 @@ fn an_agent_without_file_descriptors_retries() -> Outcome {
     let taken = agents_time(child.id())?.saturating_sub(before);
     assert!(taken < Duration::from_millis(500), "{taken:?} of 2 s");
 
-    // Once it has file descriptors again, it applies the session without being rung.
+    // Once it has file descriptors again, it applies the session without a wake-up.
     child.say("close")?;
     assert!(child.says("done"));
     let deadline = Instant::now() + PATIENCE;

@@ -1,4 +1,4 @@
-//! A process that may not map another page: no thread can be started in it, and its sessions are switched off all the same.
+//! A process that may not map another page: no thread can be started in it, but its sessions can be stopped.
 
 use crate::common::{Outcome, again, assert_balances, part, until_ready};
 use crate::traced::{PATIENCE, Place, spec, tick, traces};
@@ -10,7 +10,7 @@ use tracepoint_session::{Agent, Channel};
 use tracepoint_session_io::ControlError;
 use tracepoint_session_spec::{SessionSpec, State};
 
-/// The process under test: fires events. On request it takes all memory that it may have.
+/// The process under test: fires events. On request it allocates all memory that it may have.
 fn run_out_of_memory() -> Outcome {
     let _agent = Agent::start()?;
     spawn(|| {
@@ -25,7 +25,7 @@ fn run_out_of_memory() -> Outcome {
         assert_eq!(line?, "take");
         let pages: u64 = fs::read_to_string("/proc/self/statm")?.split(' ').next().ok_or("no size")?.parse()?;
         setrlimit(Resource::As, Rlimit { current: Some(pages * 4096), ..getrlimit(Resource::As) })?;
-        // What the allocator still has in large pieces.
+        // The free memory of the allocator, in large pieces.
         for size in [1 << 20, 256 << 10, 64 << 10] {
             taken.extend(std::iter::from_fn(|| {
                 let mut piece: Vec<u8> = Vec::new();
@@ -72,7 +72,7 @@ fn sessions_are_stopped_and_destroyed_without_memory() -> Outcome {
     assert_eq!(place.on(), [""; 0]);
     assert_balances(&traces(&place.out("written"))[0]);
 
-    // What the sessions have given back lets one of them start again.
+    // The memory that the sessions have released lets one of them start again.
     let generation = written.change("start", change_to(State::Active))?;
     assert!(written.wait(generation, PATIENCE)?.silent.is_empty());
     place.until_recorded(&written, 5);

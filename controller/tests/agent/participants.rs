@@ -31,12 +31,12 @@ fn a_stopped_process_outside_the_session_is_not_waited_for() -> Outcome {
     wanted.add_rule(&only)?;
     wanted.add_rule(&Rule::new("!*:other"))?;
     let session = place.controller.create("s", &wanted)?;
-    // For as long as it takes, and not a moment for the other one.
+    // Waits for as long as one process takes, and not at all for the other one.
     assert_eq!(ids(&session.wait(1, PATIENCE)?.silent), [0; 0]);
     assert_eq!(ids(&session.refresh(PATIENCE)?), [0; 0]);
     assert_eq!(ids(&place.controller.refresh(short)?), [stopped.id()]);
 
-    // With a rule for all it has.
+    // With a rule for all events of the process.
     let all = Rule::new("traced:tock");
     let generation = session.change("enable", |spec| {
         spec.add_rule(&all).expect("a rule");
@@ -47,7 +47,7 @@ fn a_stopped_process_outside_the_session_is_not_waited_for() -> Outcome {
     go_on(&stopped)?;
     assert_eq!(ids(&session.wait(generation, PATIENCE)?.silent), [0; 0]);
 
-    // A recording process is waited for until it stops, even if no rule applies to it any more.
+    // The controller waits for a recording process until it stops, even if no rule applies to it any more.
     stop(&stopped)?;
     let generation = session.change("disable", |spec| {
         assert_eq!(spec.remove_rule(&all), 1);
@@ -61,7 +61,7 @@ fn a_stopped_process_outside_the_session_is_not_waited_for() -> Outcome {
     Ok(())
 }
 
-/// How often a file of this directory was opened since the last call.
+/// Returns how often a file of this directory was opened since the last call.
 fn opened(watch: &impl AsFd, name: &str) -> Result<usize, Box<dyn std::error::Error>> {
     let mut buffer = [const { MaybeUninit::uninit() }; 4096];
     let mut reader = inotify::Reader::new(watch, &mut buffer);
@@ -75,7 +75,7 @@ fn opened(watch: &impl AsFd, name: &str) -> Result<usize, Box<dyn std::error::Er
     }
 }
 
-/// However often the controller looks whether the others have answered: the processes that have need not be looked at.
+/// While the controller waits for other processes, it does not read the acknowledgements of those that have answered.
 #[test]
 fn the_answer_of_a_process_is_read_once() -> Outcome {
     if is_traced() {
@@ -99,7 +99,7 @@ fn the_answer_of_a_process_is_read_once() -> Outcome {
     let watch = inotify::init(inotify::CreateFlags::NONBLOCK)?;
     inotify::add_watch(&watch, session.path().join("acks"), inotify::WatchFlags::OPEN)?;
     assert_eq!(ids(&session.wait(generation, Duration::from_millis(500))?.silent), [stopped.id()]);
-    // To find out who takes part, in the first look, and for the result.
+    // To find the participants, in the first check, and for the result.
     let count = opened(&watch, &format!("{}.json", running.name()))?;
     assert!(count <= 3, "{count} times");
     go_on(&stopped)?;

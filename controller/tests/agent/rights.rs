@@ -1,7 +1,7 @@
-//! Who controls which process: the matrix of SECURITY.md. Whoever could not debug a process must get nothing from its agent, neither its events nor
-//! files that are opened with its rights.
+//! Access rights of controllers: the matrix of SECURITY.md. A user who could not debug a process must get nothing from its agent, neither
+//! its events nor files opened with its rights.
 //!
-//! One program is run again and again, as another user, with more rights than its user, or with rights that change. Four others try to control it:
+//! One program runs repeatedly: as another user, with more rights than its user, or with rights that change. Four users try to control it:
 //! its user, another user, a member of the group in `TRACEPOINT_GROUP`, and root. These tests need root.
 
 mod matrix;
@@ -25,7 +25,7 @@ const GROUP: u32 = 64_210;
 /// The group of a set-group-ID program: `shadow` on Debian.
 const SHADOW: u32 = 42;
 
-/// The line that a process says when it leaves its run directory.
+/// The line that a process prints when it leaves its run directory.
 const LEFT: &str = "the process is not controllable any more";
 
 #[test]
@@ -41,17 +41,17 @@ fn a_process_that_changes_its_rights_offers_no_control_any_more() -> Outcome {
         Ok(target)
     };
 
-    // Nothing records: it is noticed before the next description is read.
+    // Without a recording: the change is detected before the next description is read.
     let mut target = start(&place, USER)?;
     target.tell("not dumpable")?;
     place.judge("not dumpable later", &target, &["its user"], &["no answer"])?;
     place.judge("not dumpable later", &target, &["its user", "another user", "root"], &["not dumpable"; 3])?;
     assert_eq!(target.said().matches(LEFT).count(), 1, "{}", target.said());
-    // It does not come back.
+    // It does not return.
     target.tell("dumpable")?;
     place.judge("dumpable again", &target, &["its user"], &["is not traced"])?;
 
-    // A session records: it ends.
+    // A session that records ends.
     let mut target = start(&place, USER)?;
     let out = place.shared().join("kept");
     fs::create_dir(&out)?;
@@ -80,7 +80,7 @@ fn a_process_that_changes_its_rights_offers_no_control_any_more() -> Outcome {
     Ok(())
 }
 
-/// Root decides whom a process with more rights trusts: by a run directory of root's that a group shares.
+/// Root decides which users a process with more rights trusts: by a run directory owned by root and shared by a group.
 #[test]
 fn root_shares_a_process_with_more_rights() -> Outcome {
     if is_told()? {
@@ -99,7 +99,7 @@ fn root_shares_a_process_with_more_rights() -> Outcome {
     place.judge("ambient capability, root's directory", &target, &["a member"], &["controlled"])
 }
 
-/// The rest is for its own user and for root: outputs are opened with the rights of the process.
+/// The rest is reserved for its own user and root: outputs are opened with the rights of the process.
 #[test]
 fn a_member_names_no_outputs() -> Outcome {
     if is_told()? {
@@ -126,7 +126,7 @@ fn a_member_names_no_outputs() -> Outcome {
     assert_eq!(member.tell("end")?, "done");
     assert_eq!(user.tell(&begin)?, "1 recording:");
     assert_eq!(names(&out).len(), 1);
-    // A member can end that, and cannot make it the member's own; the description cannot be changed in place.
+    // A member can end that session, and cannot make it the member's own; the description cannot be changed in place.
     let said = member.tell("again")?;
     assert!(said.contains("user 64201 has written or can change its description"), "{said}");
     assert_eq!(fs::metadata(description)?.permissions().mode() & 0o777, 0o640);
@@ -134,7 +134,7 @@ fn a_member_names_no_outputs() -> Outcome {
     Ok(())
 }
 
-/// What a program records in code is for itself: its rings are not where others read them.
+/// A recording in code is for the program only: its rings are not in a directory that others read.
 #[test]
 fn rings_of_a_process_with_more_rights_are_in_memory() -> Outcome {
     if is_told()? {
@@ -154,7 +154,7 @@ fn rings_of_a_process_with_more_rights_are_in_memory() -> Outcome {
     Ok(())
 }
 
-/// A caller could have a server of the program listen at a port that is not the caller's.
+/// A caller could otherwise make a server of the program listen at a port that the caller may not use.
 #[test]
 fn a_program_that_gains_rights_ignores_the_port_of_its_caller() -> Outcome {
     if is_told()? {
@@ -175,7 +175,7 @@ fn a_program_that_gains_rights_ignores_the_port_of_its_caller() -> Outcome {
     Ok(())
 }
 
-/// The group of a run directory is evidence for the next process: it is not made with a group that its user may not have.
+/// The next process trusts the group of a run directory: therefore it is not created with a group that its user may not have.
 #[test]
 fn no_run_directory_is_made_with_a_group_of_others() -> Outcome {
     if is_told()? {

@@ -1,4 +1,4 @@
-//! The rings of a recording: some are made at the start, so that events are on soon, and the others while it runs.
+//! The rings of a recording: some are created at the start, so that events are enabled soon, and the others while it runs.
 
 use crate::common::{Outcome, process_dirs, ring_files};
 use crate::traced::{PATIENCE, Place, is_traced, spec};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tracepoint_run_dir::AckState;
 use tracepoint_session_spec::SinkSpec;
 
-/// Looks until it is so.
+/// Polls until the condition holds.
 fn until(mut is_so: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + PATIENCE;
     while Instant::now() < deadline {
@@ -35,13 +35,13 @@ fn missing_rings_are_made_later_or_reported() -> Outcome {
         dirs.iter().map(|dir| ring_files(dir).len()).sum::<usize>()
     };
 
-    // A small one for each thread of the process, and more for the next; and a large one for each.
+    // A small one for each thread of the process, and more for new threads; and a large one for each.
     let sizes = || {
         let dirs = process_dirs(&place.run_dir().join("sessions").join("all"));
         let files = dirs.iter().flat_map(|dir| ring_files(dir));
         let large = |file: std::path::PathBuf| file.metadata().is_ok_and(|file| file.len() >= RING as u64);
         let (large, small): (Vec<_>, Vec<_>) = files.map(large).partition(|large| *large);
-        // The counters of threads without a ring have a file, too.
+        // The counters of threads without a ring are in a file, too.
         (small.len() as u64 - 1, large.len() as u64)
     };
     let all = place.record("all", &["traced:tick"]);
@@ -49,7 +49,7 @@ fn missing_rings_are_made_later_or_reported() -> Outcome {
     let is_enough = |(small, large)| small > threads && large >= threads;
     assert!(until(|| is_enough(sizes())), "{:?}", sizes());
     assert_eq!(place.acks(&all)[0].notices, []);
-    // One thread records; what the others might need is made once.
+    // One thread records; the spare rings for the others are created once.
     let (small, large) = sizes();
     assert!(
         small <= 16.max(threads + 8) + 1 && large <= threads,
@@ -57,7 +57,7 @@ fn missing_rings_are_made_later_or_reported() -> Outcome {
     );
     all.destroy(PATIENCE, false)?;
 
-    // Room for those that the threads need, and not for all.
+    // Memory for the rings that the threads need, but not for all.
     let mut wanted = spec(&["traced:tick"], &[SinkSpec::ctf(place.out("few"))]);
     (wanted.channel.ring_size, wanted.channel.spares) = (Some(RING), Some(16));
     wanted.limits.memory_cap = Some((threads + 4) * (RING as u64 + (64 << 10)));

@@ -1,4 +1,4 @@
-//! Sessions that rotate their traces, on demand, by time and by size; and the chunks that a kill leaves.
+//! Sessions that rotate their traces, on request, by time and by size; and the chunks that remain after a kill.
 
 use crate::common::{Outcome, assert_balances, memory_place, view};
 use crate::traced::{PATIENCE, Place, is_traced, spec, traces};
@@ -51,7 +51,7 @@ fn chunks_are_closed_on_demand() -> Outcome {
         closed.extend(rotated.chunks);
     }
     assert_eq!(closed.len(), 4);
-    // What is closed can be looked at while the rest is written.
+    // Closed chunks can be read while the rest is written.
     for chunk in &closed {
         assert_balances(chunk);
         assert_eq!(view(&[chunk]).warnings, "");
@@ -150,7 +150,7 @@ fn sinks_that_cannot_rotate_are_reported() -> Outcome {
     Ok(())
 }
 
-/// A process is killed at any moment, also during rotations: every chunk can be read, and with the rings the trace is complete.
+/// A process is killed at any time, also during rotations: every chunk can be read, and with the rings the trace is complete.
 #[test]
 fn a_kill_during_rotation_loses_no_event() -> Outcome {
     if is_traced() {
@@ -162,7 +162,7 @@ fn a_kill_during_rotation_loses_no_event() -> Outcome {
         let name = format!("killed{round}");
         let mut child = place.start("rotation::a_kill_during_rotation_loses_no_event");
         let mut sink = SinkSpec::ctf(place.out(&name));
-        // By itself, over and over, or at a command that comes at the same time as the end.
+        // By itself, repeatedly, or by a command that arrives at the same time as the end.
         if round % 2 == 0 {
             sink.rotate_every_ms = Some(1);
         }

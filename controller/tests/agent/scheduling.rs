@@ -1,4 +1,4 @@
-//! The threads of the agent and of sessions leave the priority and the processors of the thread that starts them.
+//! The threads of the agent and of sessions do not inherit the priority and the processors of the thread that starts them.
 
 use crate::common::{Outcome, again, until_ready};
 use crate::traced::{PATIENCE, Place, is_traced, spec};
@@ -6,7 +6,7 @@ use std::fs;
 use std::process::Command;
 use tracepoint_session_spec::SinkSpec;
 
-/// Where the process begins: real-time priority 50, on processor 0.
+/// The initial scheduling of the process: real-time priority 50, on processor 0.
 const WRAPPER: [&str; 6] = ["chrt", "-f", "50", "taskset", "-c", "0"];
 
 /// Name, policy, priority and processors of a thread.
@@ -18,7 +18,7 @@ fn threads(process: u32) -> Result<Vec<Thread>, Box<dyn std::error::Error>> {
         let task = task?.path();
         let stat = fs::read_to_string(task.join("stat"))?;
         let (head, rest) = stat.rsplit_once(')').ok_or("no name")?;
-        // Fields 40 and 41; the first behind the name is the third.
+        // Fields 40 and 41; the first after the name is the third.
         let field = |number: usize| rest.split_whitespace().nth(number - 3).unwrap_or_default().parse();
         let name = head.split_once('(').ok_or("no name")?.1.to_owned();
         let status = fs::read_to_string(task.join("status"))?;
@@ -28,7 +28,7 @@ fn threads(process: u32) -> Result<Vec<Thread>, Box<dyn std::error::Error>> {
     Ok(threads)
 }
 
-/// The threads of a process that is recorded and served, which begins at a real-time priority: those of this library, and the others.
+/// Returns the threads of a process that is recorded and served, and starts at a real-time priority: those of this library, and the others.
 fn started(name: &str, inherits: &str) -> Result<[Vec<Thread>; 2], Box<dyn std::error::Error>> {
     let place = Place::new();
     let program = again("scheduling::threads_leave_the_scheduling_of_their_starter", "traced");

@@ -1,4 +1,4 @@
-//! What sessions do in the processes.
+//! The effects of sessions in the processes.
 
 use crate::common::{Outcome, assert_balances, names, view};
 use crate::traced::{PATIENCE, Place, is_traced, spec, traces};
@@ -62,7 +62,7 @@ fn rules_change_in_the_same_trace() -> Outcome {
     assert_eq!(place.on(), [""; 0]);
     assert_eq!(swap("nothing:*", "traced:t*")?, 4);
     place.until_recorded(&session, 10);
-    // What changes nothing is no change.
+    // A call that changes nothing does not count as a change.
     assert_eq!(session.change("nothing", |_| Ok(()))?, 4);
 
     let log = session.log()?;
@@ -97,7 +97,7 @@ fn a_session_applies_to_later_processes_and_outlives_them() -> Outcome {
     assert_eq!(acks[0].state, AckState::Ended);
     assert!(acks[0].counters.recorded >= 5);
     let second = place.start(test);
-    // The one that has ended says no more.
+    // The process that has ended does not update its acknowledgement any more.
     while !session.acks()?.iter().any(|ack| ack.process.pid == second.id() && ack.counters.recorded >= 5) {
         place.controller.refresh(PATIENCE)?;
     }
@@ -187,7 +187,7 @@ fn a_snapshot_is_taken_from_the_rings() -> Outcome {
     let acks = place.acks(&session);
     assert_eq!(acks[0].state, AckState::Waiting);
     assert!(acks[0].rings.is_some());
-    // It stands still: there are as many as were recorded.
+    // The session is stopped: the snapshot has as many events as were recorded.
     assert_eq!(snapshot("stopped")?.processes[0].records, acks[0].counters.recorded);
     assert_eq!(view(&[&place.temp.path().join("stopped")]).lines.len() as u64, acks[0].counters.recorded);
     session.destroy(PATIENCE, false)?;

@@ -48,7 +48,7 @@ fn each_process_has_files_and_a_server_of_its_own() -> Outcome {
             }
         }
     }
-    // The first one has the file that was named.
+    // The first process uses the named file.
     let named =
         |name: &str| removed.acks.iter().flat_map(|ack| &ack.outputs).filter(|o| **o == files.join(name)).count();
     assert_eq!((named("all.dt"), named("all.txt")), (1, 1));

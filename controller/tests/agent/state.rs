@@ -1,4 +1,4 @@
-//! State dumps of processes that are controlled from outside.
+//! State dumps of remotely controlled processes.
 
 use crate::common::{Outcome, again, assert_balances, part, until_ready, view};
 use crate::traced::{PATIENCE, Place, spec, traces};
@@ -30,7 +30,7 @@ fn register(agent: &Agent, name: &str, word: &str) -> StateDump {
     })
 }
 
-/// In the process that a test starts: registers a dump, and another one on request. `false` in the test itself.
+/// The part of the process that a test starts: registers a dump, and another one on request. Returns `false` in the test itself.
 fn is_stateful() -> bool {
     if part() != "stateful" {
         return false;
@@ -45,7 +45,7 @@ fn is_stateful() -> bool {
     true
 }
 
-/// What the process says once it has run so many dumps to their end, or to a panic.
+/// Returns the acknowledgement of the process once it has run this many dumps to their end, or to a panic.
 fn until_dumped(place: &Place, session: &NamedSession<'_>, times: u64) -> Ack {
     loop {
         let ack = place.acks(session).remove(0);
@@ -70,7 +70,7 @@ fn a_late_session_gets_the_state_dump() -> Outcome {
     assert_eq!((ack.events, ack.counters.recorded, ack.notices.len()), (1, 3, 0));
     assert_eq!(place.on(), ["held:connection"], "what is ours is not listed");
 
-    // A rule that comes later: all of it again, for this session.
+    // A later rule: the whole state is dumped again, for this session.
     let two = place.record("two", &["held:file"]);
     until_dumped(&place, &two, 1);
     one.change("enable", |spec| {
@@ -78,7 +78,7 @@ fn a_late_session_gets_the_state_dump() -> Outcome {
         Ok(())
     })?;
     assert_eq!(until_dumped(&place, &one, 2).counters.recorded, 3 + 4);
-    // A change that switches on no event does not run dumps again.
+    // A change that enables no further event does not run dumps again.
     one.change("the same", |spec| {
         spec.add_rule(&Rule::new("held:con*")).expect("a rule");
         Ok(())
@@ -86,7 +86,7 @@ fn a_late_session_gets_the_state_dump() -> Outcome {
     assert_eq!(until_dumped(&place, &one, 2).counters.recorded, 7);
     assert_eq!(until_dumped(&place, &two, 1).counters.recorded, 3, "the other one does not dump again");
 
-    // A dump that is registered later runs alone, for both, without a bell.
+    // A dump that is registered later runs alone, for both sessions, without a bell.
     child.say("bert")?;
     assert_eq!(until_dumped(&place, &one, 3).counters.recorded, 7 + 4);
     assert_eq!(until_dumped(&place, &two, 2).counters.recorded, 3 + 3);
@@ -95,7 +95,7 @@ fn a_late_session_gets_the_state_dump() -> Outcome {
     let dumps: Vec<_> = ack.state_dumps.iter().map(|dump| (dump.name.as_str(), dump.ran, dump.panicked)).collect();
     assert_eq!(dumps, [("first", 2, 0), ("more", 1, 0), ("more", 0, 1)]);
 
-    // Another start is another trace, with all of the state.
+    // Another start is another trace, with the whole state.
     for state in [State::Stopped, State::Active] {
         two.change("again", |spec| {
             spec.state = state;
@@ -122,7 +122,7 @@ fn a_late_session_gets_the_state_dump() -> Outcome {
     Ok(())
 }
 
-/// A process that starts after the session runs its dump, although it is registered after the agent has started.
+/// A process that starts after the session runs its dump, even if the dump is registered after the agent was started.
 #[test]
 fn a_later_process_runs_its_state_dumps() -> Outcome {
     if is_stateful() {

@@ -1,4 +1,4 @@
-//! Rules that compute statistics, from outside: exact, released, and readable after the process was killed.
+//! Rules that compute statistics in remotely controlled sessions: exact, released, and readable after the process was killed.
 
 use crate::common::{Other, Outcome, again, again_mounted, fill_up, memory_place, names, part, until_ready};
 use crate::traced::{PATIENCE, Place};
@@ -24,7 +24,7 @@ tracepoint::define_trace! {
     pub other(id: u64) { id: u64 = id }
 }
 
-/// Where a process writes how many events it has fired.
+/// The variable with the path of the file to which a process writes how many events it has fired.
 const ACCOUNT: &str = "TEST_ACCOUNT";
 
 fn fire(id: u64) {
@@ -33,7 +33,8 @@ fn fire(id: u64) {
     tracepoint::trace!(other(id));
 }
 
-/// In the process that a test starts: fires as many events as each line says, `forever`, or in a forked child. `false` in the test itself.
+/// The part of the process that a test starts: fires the number of events in each line, `forever`, or in a forked child. Returns `false` in
+/// the test itself.
 fn is_shop() -> bool {
     if part() != "shop" {
         return false;
@@ -153,7 +154,7 @@ fn rules_compute_what_their_events_say() -> Outcome {
     };
     let measured = durations.all.as_ref().map(Distribution::count);
     assert_eq!((measured, operations.begun, operations.in_flight, operations.unmatched), (Some(32), 32, 0, 0));
-    // A change of the rules: what stays goes on, what goes is gone, what comes begins.
+    // A change of the rules: remaining statistics continue, removed ones end, added ones begin.
     session.change("change", |spec| {
         assert_eq!(spec.disable(&Rule::new("shop:*").statistic("count")), 1);
         spec.enable(&Rule::new("shop:asked").statistic("top(id, 3)")).expect("a rule");
@@ -204,7 +205,7 @@ fn the_numbers_of_a_killed_process_are_those_of_its_events() -> Outcome {
         other => panic!("{other:?}"),
     });
     let numbers: Vec<u64> = numbers.collect();
-    // It may have been killed between the event and its account, and between two statistics.
+    // It may have been killed between the event and its account, or between two statistics.
     assert!(
         numbers.len() == 4 && numbers.iter().all(|number| (fired..=fired + 1).contains(number)),
         "{numbers:?} {fired}"
@@ -223,7 +224,7 @@ fn stopping_keeps_the_numbers_and_starting_begins_anew() -> Outcome {
     }
     let place = Place::new();
     let mut shop = start(&place, "statistics::stopping_keeps_the_numbers_and_starting_begins_anew");
-    // With an output, and an event that is recorded and counted.
+    // With an output, and an event that is both recorded and counted.
     let mut spec =
         spec(&[Rule::new("shop:asked").statistic("count").record(), Rule::new("shop:other").statistic("sample(1/10)")]);
     spec.sinks = vec![SinkSpec::ctf(place.out("numbers"))];
@@ -301,7 +302,7 @@ fn what_cannot_be_computed_is_told() -> Outcome {
     }
     until_done(&mut shop, "3")?;
     assert_eq!(count(&session.statistics()?.merged(), "count", "shop:other"), 3);
-    // More than a quarter of the session's memory: an error of that rule alone.
+    // More than a quarter of the session's memory: an error of that rule only.
     session.change("too much", |spec| {
         spec.add_rule(&Rule::new("shop:*").statistic("last(id, 4000)")).expect("a rule");
         spec.add_rule(&Rule::new("shop:asked").statistic("count")).expect("a rule");
@@ -347,7 +348,7 @@ fn a_full_run_directory_leaves_the_program_alone() -> Outcome {
     Ok(())
 }
 
-/// A statistic that crosses a limit stops the session, in which nothing is recorded.
+/// A statistic that crosses a limit stops a session that records nothing.
 #[test]
 fn a_statistic_over_its_limit_is_a_condition() -> Outcome {
     if is_shop() {

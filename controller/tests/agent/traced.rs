@@ -1,4 +1,4 @@
-//! The process that is controlled, and the place where it is.
+//! The controlled process, and the environment of a test.
 
 use crate::common::{Other, Outcome, again, memory_place, part, ready, until_ready};
 use nix::sys::signal::{Signal, kill};
@@ -31,10 +31,10 @@ tracepoint::define_trace! {
     pub bare(n: u64);
 }
 
-/// Tells a process that a test starts how long it rests between two events, in microseconds.
+/// The variable with the pause between two events of a started process, in microseconds.
 pub(crate) const PAUSE: &str = "TEST_PAUSE";
 
-/// No command waits longer for a process that is well.
+/// Maximum time that commands wait for a healthy process.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Fires one event.
@@ -42,7 +42,7 @@ pub(crate) fn fire_once(n: u64) {
     tracepoint::trace!(tick(n, (n / 2) as u32));
 }
 
-/// In the process that a test starts: fires events until it is asked to end. `false` in the test itself.
+/// The part of the process that a test starts: fires events until it is requested to end. Returns `false` in the test itself.
 pub(crate) fn is_traced() -> bool {
     if part() != "traced" {
         return false;
@@ -51,12 +51,12 @@ pub(crate) fn is_traced() -> bool {
     true
 }
 
-/// Fires events until the process is asked to end.
+/// Fires events until the process is requested to end.
 pub(crate) fn fire() {
     fire_until(ready);
 }
 
-/// Fires events, beside an agent, until `end` has returned.
+/// Fires events, with an agent, until `end` has returned.
 pub(crate) fn fire_until<T>(end: impl FnOnce() -> T) -> T {
     let agent = Agent::start();
     if let Err(error) = &agent {
@@ -83,7 +83,7 @@ pub(crate) fn fire_until<T>(end: impl FnOnce() -> T) -> T {
     })
 }
 
-/// A run directory of a test's own, and a controller.
+/// The run directory of a test, and a controller.
 pub(crate) struct Place {
     pub(crate) temp: TempDir,
     pub(crate) controller: Controller,
@@ -94,7 +94,7 @@ impl Place {
         Self::at(memory_place())
     }
 
-    /// Does the same in this directory.
+    /// The same in this directory.
     pub(crate) fn at(temp: TempDir) -> Self {
         let run_dir = RunDir::at(&temp.path().join("run")).expect("a run directory");
         Self { temp, controller: Controller::at(run_dir).expect("a controller") }
@@ -104,22 +104,22 @@ impl Place {
         self.temp.path().join("run")
     }
 
-    /// Where a session's traces go.
+    /// Returns the directory of a session's traces.
     pub(crate) fn out(&self, session: &str) -> PathBuf {
         self.temp.path().join("out").join(session)
     }
 
-    /// Starts a process of `test` that fires.
+    /// Starts a process of `test` that fires events.
     pub(crate) fn start(&self, test: &str) -> Other {
         until_ready(again(test, "traced").env("TRACEPOINT_RUN_DIR", self.run_dir()))
     }
 
-    /// A session that is active, with these rules, and a CTF directory for each process.
+    /// Creates an active session with these rules, and a CTF directory for each process.
     pub(crate) fn record(&self, name: &str, rules: &[&str]) -> NamedSession<'_> {
         self.controller.create(name, &spec(rules, &[SinkSpec::ctf(self.out(name))])).expect("a session")
     }
 
-    /// What all processes say, when they have.
+    /// Returns the acknowledgements once all processes have written them.
     pub(crate) fn acks(&self, session: &NamedSession<'_>) -> Vec<Ack> {
         let generation = session.spec().expect("a session").generation;
         let waited = session.wait(generation, PATIENCE).expect("acknowledgements");
@@ -129,7 +129,7 @@ impl Place {
         session.acks().expect("acknowledgements")
     }
 
-    /// Waits until each process has recorded `events` more.
+    /// Waits until each process has recorded `events` more events.
     pub(crate) fn until_recorded(&self, session: &NamedSession<'_>, events: u64) -> Vec<Ack> {
         let before: Vec<u64> = self.acks(session).iter().map(|ack| ack.counters.recorded).collect();
         loop {
@@ -141,7 +141,7 @@ impl Place {
         }
     }
 
-    /// What is on in the processes.
+    /// Returns the enabled events of the processes.
     pub(crate) fn on(&self) -> Vec<String> {
         assert!(self.controller.refresh(PATIENCE).expect("an answer").is_empty());
         let processes = self.controller.processes().expect("processes");
@@ -149,7 +149,7 @@ impl Place {
     }
 }
 
-/// A session that is active.
+/// Creates the description of an active session.
 pub(crate) fn spec(rules: &[&str], sinks: &[SinkSpec]) -> SessionSpec {
     let mut spec = SessionSpec::new();
     spec.state = State::Active;
@@ -160,7 +160,7 @@ pub(crate) fn spec(rules: &[&str], sinks: &[SinkSpec]) -> SessionSpec {
     spec
 }
 
-/// The acknowledgements after every process has written a new one.
+/// Returns the acknowledgements after every process has written a new one.
 pub(crate) fn refreshed_acks(controller: &Controller, session: &NamedSession<'_>) -> Result<Vec<Ack>, ControlError> {
     assert!(controller.refresh(PATIENCE)?.is_empty());
     session.acks()
@@ -181,7 +181,7 @@ pub(crate) fn until(
     }
 }
 
-/// Stops a process. When this returns, none of its threads runs: after the signal they still run for a moment.
+/// Stops a process. On return, none of its threads runs: after the signal they may still run briefly.
 pub(crate) fn stop(process: &Other) -> Outcome {
     kill(Pid::from_raw(i32::try_from(process.id())?), Signal::SIGSTOP)?;
     let stopped = |stat: String| stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'));
@@ -198,12 +198,12 @@ pub(crate) fn stop(process: &Other) -> Outcome {
     Ok(())
 }
 
-/// Continues it.
+/// Continues a stopped process.
 pub(crate) fn go_on(process: &Other) -> Outcome {
     Ok(kill(Pid::from_raw(i32::try_from(process.id())?), Signal::SIGCONT)?)
 }
 
-/// The traces below a directory.
+/// Returns the traces below a directory.
 pub(crate) fn traces(dir: &Path) -> Vec<PathBuf> {
     crate::common::names(dir).iter().map(|name| dir.join(name)).collect()
 }

@@ -1,4 +1,5 @@
-//! Triggers: a client that knows the tables of `docs/format-notify.md` alone, the listener, firing without one, and failing actions.
+//! Triggers: a client written only from the tables of `docs/format-notify.md`, the listener, firing without a listener, and failing
+//! actions.
 
 #![expect(clippy::host_endian_bytes, reason = "messages have the byte order of the host")]
 
@@ -42,12 +43,12 @@ fn fire(place: &Place, core: &CoreDump) -> Result<Fired, TriggerError> {
     trigger_fire(When::CoreDump, Some(&socket(place)), core)
 }
 
-/// The only trigger of a session.
+/// Returns the only trigger of a session.
 fn status(session: &NamedSession<'_>) -> TriggerStatus {
     session.triggers().expect("triggers").pop().expect("there is one")
 }
 
-/// The snapshots in a directory, temporary ones included.
+/// Returns the snapshots in a directory, including temporary ones.
 fn snapshots(dir: &Path) -> Vec<PathBuf> {
     if dir.exists() { names(dir).iter().map(|name| dir.join(name)).collect() } else { Vec::new() }
 }
@@ -126,7 +127,7 @@ fn a_core_dump_takes_a_snapshot() -> Outcome {
         assert!(details.contains(part), "{part} is not in {}", &details[..details.len().min(4000)]);
     }
 
-    // The signal has a message of its own, and goes through the listener as well.
+    // The signal is sent in a separate message, and is passed through the listener as well.
     let mut with_signal = core(child.id());
     with_signal.signal = Some(11);
     assert_eq!(fire(&place, &with_signal)?, Fired::ByListener);
@@ -140,7 +141,7 @@ fn a_core_dump_takes_a_snapshot() -> Outcome {
     drop(listening);
     assert_eq!(Watchers::of(&place.run_dir()).listener, None);
 
-    // The process goes on, and with the session everything of its triggers is removed but the snapshots.
+    // The process continues, and destroying the session removes all files of its triggers except the snapshots.
     place.until_recorded(&session, 5);
     trigger_remove(&session, "t1")?;
     assert!(matches!(trigger_remove(&session, "t1"), Err(TriggerError::NoTrigger { .. })));
@@ -210,7 +211,7 @@ fn actions_are_done_in_order_although_one_fails() -> Outcome {
     let mut options = TriggerOptions::default();
     options.then = vec![Do::Stop];
     trigger_set(&session, When::CoreDump, Do::Snapshot(file.join("x")), &options)?;
-    // The listener says so by a negative answer, the function by an error, and the state has it.
+    // The listener reports the failure by a negative answer, the function by an error, and it is stored in the state.
     let listening = Listening::start(&place.run_dir());
     let error = fire(&place, &core(1)).expect_err("the place is a file");
     assert!(
@@ -225,7 +226,7 @@ fn actions_are_done_in_order_although_one_fails() -> Outcome {
     assert_eq!((state.last[1].action.as_str(), &state.last[1].error), ("stop", &None));
     assert!(session.log()?.contains("stop by trigger t1"), "{}", session.log()?);
 
-    // A stopped session is left alone.
+    // A stopped session is not affected.
     let Fired::Here(fired) = fire(&place, &core(1))? else { panic!("there is no listener") };
     assert!(fired[0].suppressed.as_ref().is_some_and(|reason| reason.contains("stopped")), "{fired:?}");
     let state = status(&session).state;
@@ -287,13 +288,13 @@ fn clients_do_not_harm_each_other() -> Outcome {
     options.keep = Some(100);
     trigger_set(&session, When::CoreDump, Do::Snapshot(out.clone()), &options)?;
     let _listening = Listening::start(&place.run_dir());
-    // Clients that say nothing, stall within a message, or never read an answer.
+    // Clients that send nothing, stall within a message, or never read an answer.
     let silent: Vec<_> = (0..10).map(|_| Client::connect(&socket(&place))).collect::<Result<_, _>>()?;
     let mut stalled = Client::connect(&socket(&place))?;
     stalled.send(&message(1, &core_dump(1, 2, 3, b"a", b"b"))[..200])?;
     let mut deaf = Client::connect(&socket(&place))?;
     deaf.send(&(0..2000).flat_map(|_| message(99, b"")).collect::<Vec<_>>())?;
-    // 50 processes crash at once; every fifth helper is gone before it is answered.
+    // 50 processes crash at once; every fifth helper ends before it is answered.
     thread::scope(|scope| {
         for pid in 1..=50 {
             let place = &place;
@@ -344,7 +345,7 @@ fn a_killed_listener_is_replaced_and_a_second_one_refused() -> Outcome {
     assert_eq!(fs::metadata(socket(&place))?.permissions().mode() & 0o777, 0o600);
     drop(listening);
     assert!(!socket(&place).exists());
-    // One that was stopped after it took a message, or is gone before it answers: the message is not lost.
+    // A listener that was stopped after it had received a message, or ends before it answers: the message is not lost.
     let deaf = std::os::unix::net::UnixListener::bind(socket(&place))?;
     let accepted = thread::spawn(move || drop(deaf.accept()));
     assert_eq!(fire(&place, &core(1))?, Fired::Here(Vec::new()));
@@ -395,7 +396,7 @@ fn only_this_user_and_root_are_served() -> Outcome {
     let listening = crate::common::until_ready(&mut as_user(USERS[0], "listen"));
     let path = run_dir.join("notify");
     assert_eq!(trigger_fire(When::CoreDump, Some(&path), &core(1))?, Fired::ByListener, "root");
-    // Another user cannot even reach the socket. Were it open to all, the listener would refuse.
+    // Another user cannot reach the socket. If it were open to all, the listener would refuse.
     let mut client = as_user(USERS[1], "fire");
     assert!(!client.output()?.status.success());
     open(&run_dir, 0o711)?;
@@ -406,7 +407,7 @@ fn only_this_user_and_root_are_served() -> Outcome {
     Ok(())
 }
 
-/// A session in code: its process has written what to do beside its rings, and does nothing for it.
+/// A session in code: its process has written its triggers next to its rings, and does nothing else for them.
 #[test]
 fn a_session_in_code_has_triggers() -> Outcome {
     use tracepoint_session::{Channel, Session};
@@ -437,7 +438,7 @@ fn a_session_in_code_has_triggers() -> Outcome {
     assert_eq!((fired.len(), fired[0].session.as_str()), (1, "code"), "any core dump, while it lives: {fired:?}");
     assert!(view(&[fired[0].actions[0].output.as_deref().ok_or("no output")?]).count("traced:tick") > 0);
 
-    // It dies of it: its rings are left. Others no longer concern it.
+    // It dies of a core dump: its rings remain. Core dumps of other processes no longer concern it.
     dies.kill();
     let Fired::Here(fired) = fire(&place, &core(dies.id()))? else { panic!("there is no listener") };
     assert_eq!((fired.len(), fired[0].actions[0].error.as_ref()), (1, None), "{fired:?}");
@@ -446,7 +447,7 @@ fn a_session_in_code_has_triggers() -> Outcome {
     assert_eq!((session.as_str(), process.pid), ("code", dies.id()));
     assert_eq!((status.state.fired, status.state.snapshots.len(), snapshots(&out(place.temp.path())).len()), (2, 2, 2));
 
-    // With the rings, everything is removed.
+    // With the rings, all files are removed.
     let ends = start();
     assert_eq!(place.controller.triggers_of_processes().len(), 2);
     fire(&place, &core(ends.id()))?;

@@ -1,6 +1,6 @@
 //! Untrusted input: planted links, directories of other users, environments of callers with fewer rights.
 //!
-//! These tests play several users, and need to be root.
+//! These tests act as several users, and need root.
 
 use crate::common::{Outcome, assert_balances, memory_place, part, until_ready};
 use crate::traced::{PATIENCE, Place, is_traced, spec};
@@ -21,12 +21,12 @@ fn must_be_root() {
     assert!(rustix::process::geteuid().is_root(), "this test plays several users: run it as root");
 }
 
-/// The directory, for all to enter.
+/// Lets all users enter the directory.
 fn open_to_all(dir: &Path) -> std::io::Result<()> {
     fs::set_permissions(dir, Permissions::from_mode(0o755))
 }
 
-/// This very test as that user, from a copy of the program that all can run.
+/// Returns the command that runs this test as that user, from a copy of the program that all users can run.
 fn as_user(user: u32, program: &Path, test: &str, run_dir: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command.args([format!("--reuid={user}"), format!("--regid={user}"), "--clear-groups".to_owned()]).arg(program);
@@ -38,7 +38,7 @@ fn as_user(user: u32, program: &Path, test: &str, run_dir: &Path) -> Command {
     command
 }
 
-/// A copy of this program in `dir`.
+/// Copies this program to `dir`.
 fn copied(dir: &Path) -> std::io::Result<std::path::PathBuf> {
     let copy = dir.join("program");
     fs::copy(env::current_exe()?, &copy)?;
@@ -62,7 +62,7 @@ fn planted_links_and_foreign_directories_are_refused() -> Outcome {
     fs::set_permissions(at("open"), Permissions::from_mode(0o777))?;
     assert!(refused(&at("open")).contains("chmod go-w"), "{}", refused(&at("open")));
 
-    // In it: files of other users.
+    // With files of other users in it.
     for place in ["apps", "sessions"] {
         let run_dir = RunDir::at(&at(&format!("with-{place}")))?;
         fs::create_dir_all(at("elsewhere"))?;
@@ -72,7 +72,7 @@ fn planted_links_and_foreign_directories_are_refused() -> Outcome {
         assert!(Controller::at(run_dir).is_err());
         assert_eq!(fs::read_dir(at("elsewhere"))?.count(), 0);
     }
-    // None of it has kept the program from having an agent after all.
+    // Afterwards the program can still start an agent.
     drop(Agent::start_in(&RunDir::at(&at("real"))?)?);
     Ok(())
 }
@@ -116,7 +116,7 @@ fn users_cannot_access_each_others_processes() -> Outcome {
     assert!(out.contains("name another run directory in TRACEPOINT_RUN_DIR"), "{out}");
     assert!(place.controller.processes()?.is_empty());
 
-    // Its own: root sees that it is another user's, and leaves it alone.
+    // Its own: root detects that it is another user's, and does not use it.
     let own = place.temp.path().join("own");
     fs::create_dir(&own)?;
     fs::set_permissions(&own, Permissions::from_mode(0o700))?;
@@ -129,7 +129,7 @@ fn users_cannot_access_each_others_processes() -> Outcome {
     Ok(())
 }
 
-/// What a member of the group does to a process of another one.
+/// Attempts of a group member to control another user's process.
 fn control(run_dir: &Path) -> Outcome {
     let controller = Controller::at(RunDir::at(run_dir)?)?;
     // A member names no outputs: `rights::a_member_names_no_outputs`.
@@ -141,7 +141,7 @@ fn control(run_dir: &Path) -> Outcome {
     assert_eq!(answered.acks[0].error, None);
     assert_eq!(answered.acks[0].state, AckState::Recording);
     assert!(controller.refresh(PATIENCE)?.is_empty());
-    // Rings of another user can be looked at.
+    // Rings of another user can be read.
     tracepoint_reader::recover(&session.path(), &run_dir.with_file_name("snapshot"))?;
     assert!(session.destroy(PATIENCE, false)?.silent.is_empty());
     println!("controlled");
@@ -190,14 +190,14 @@ fn a_group_shares_a_run_directory() -> Outcome {
     Ok(())
 }
 
-/// A set-user-id program does not write to a place that its caller names. Whom it offers control: `rights`.
+/// A set-user-id program does not write to a directory that its caller chooses. `rights` tests the users to whom it offers control.
 #[test]
 fn a_setuid_program_ignores_the_environment() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     must_be_root();
-    // Memory file systems are often mounted such that programs are given no rights.
+    // Memory file systems are often mounted such that programs on them gain no rights.
     let temp = tempfile::tempdir()?;
     open_to_all(temp.path())?;
     let program = copied(temp.path())?;

@@ -1,5 +1,5 @@
-//! `Debug` of every type of the facade ends, and is short: no type refers to itself by way of tracepoints and markers. `tests/house` checks
-//! that no type of the facade is missing here.
+//! `Debug` of every type of the facade terminates, and is short: no type refers to itself through tracepoints and markers. `tests/house`
+//! checks that no type of the facade is missing here.
 
 use crate::common::{Outcome, memory_place};
 use std::any::type_name;
@@ -34,10 +34,10 @@ tracepoint::define_trace! {
     pub counted(n: u64);
 }
 
-/// The most bytes that any of them takes: a few lines for each tracepoint of this program.
+/// Maximum number of bytes of each: a few lines for each tracepoint of this program.
 const MOST: usize = 256 << 10;
 
-/// Takes [`MOST`] bytes, and refuses more, so that a cycle of types ends the formatting and not the stack.
+/// Accepts [`MOST`] bytes, and refuses more, so that a cycle of types ends the formatting and does not overflow the stack.
 struct Bounded(usize);
 
 impl Write for Bounded {

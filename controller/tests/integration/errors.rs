@@ -1,4 +1,4 @@
-//! The error types of all crates can be returned as `Box<dyn Error + Send + Sync>`. `tests/house` checks that none is missing here.
+//! The error types of all crates can be returned as `Box<dyn Error + Send + Sync>`. `tests/house` checks that no type is missing here.
 
 use std::error::Error;
 use std::fmt::{Debug, Display};

@@ -1,4 +1,4 @@
-//! Objects that are loaded while their events are wanted: the constructor of an object wakes the agent, which switches its events on.
+//! Objects that are loaded while a session selects their events: the constructor of an object wakes the agent, which enables its events.
 
 use nix::libc;
 use std::ffi::CString;
@@ -44,7 +44,7 @@ const fn marker(name: &'static str, key: &'static Key) -> Marker {
 /// The description of a linked object, as the assembler lays it out.
 type Object = [*const (); 19];
 
-/// An object with no sites, and the markers of this list: what its constructor does.
+/// Registers an object without sites and with the markers of this list, like its constructor.
 fn load(list: Option<&'static [AtomicPtr<Marker>; 1]>) -> *mut Object {
     let mut description = [null::<()>(); 19];
     if let Some(list) = list {
@@ -101,7 +101,7 @@ fn events_of_an_object_are_switched_on_when_it_is_loaded() -> Result<(), Box<dyn
     let library = build(temp.path())?;
     // SAFETY: the process has no other thread that uses its environment.
     unsafe { std::env::set_var("TEST_CONSTRUCTOR", (construct as *const () as usize).to_string()) };
-    // Another object, such as the library that contains the core: further ones may come.
+    // Another object, such as the library that contains the core: further ones may be loaded.
     load(None);
     let run_dir = temp.path().join("run");
     let agent = Agent::start_in(&RunDir::at(&run_dir)?)?;
@@ -132,7 +132,7 @@ fn events_of_an_object_are_switched_on_when_it_is_loaded() -> Result<(), Box<dyn
     Ok(())
 }
 
-/// A session in code has room for them, or the rule is refused: it is never added without its events.
+/// A session in code has room for their events, or the rule is refused: it is never added without its events.
 #[test]
 fn a_rule_for_a_later_object_is_added_with_its_events_or_refused() -> Result<(), Box<dyn std::error::Error>> {
     own_process!();

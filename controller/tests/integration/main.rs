@@ -1,4 +1,4 @@
-//! The tests of sessions in code that a controller meets, and of all types that the crates export.
+//! The tests of sessions in code together with a controller, and of all types that the crates export.
 #![allow(clippy::items_after_statements, reason = "a test begins with `own_process!`, its constants come behind")]
 
 #[path = "../../../session/tests/common/mod.rs"]

@@ -12,7 +12,7 @@ pub(crate) struct Policy {
     pub(crate) name: &'static str,
     /// A channel with rings of so many bytes.
     pub(crate) channel: fn(usize) -> Channel,
-    /// Whether its rings are drained while the session runs, and then hold every record until it is; otherwise the oldest are overwritten.
+    /// True if its rings are drained while the session runs, and then hold every record until it is; otherwise the oldest are overwritten.
     pub(crate) drained: bool,
 }
 
@@ -85,12 +85,12 @@ impl Case {
         Self::all().find(|case| case.to_string() == name)
     }
 
-    /// Whether the point is one of these, in the order of the list.
+    /// Returns whether the point is one of these, in the order of the list.
     fn is_among(&self, first: Point, last: Point) -> bool {
         (first..=last).contains(&self.point)
     }
 
-    /// Whether the process can come by. A ring's own points are not about one of its streams, two points are of the thread's first
+    /// Returns whether the process can come by. A ring's own points are not about one of its streams, two points are of the thread's first
     /// try alone, which is in the main stream, and where nothing is handed on while the process runs nothing is flushed and drained. A thread
     /// leaves its ring to the consumer where other rings are spare, so that the history in this one is kept.
     fn is_possible(&self) -> bool {
@@ -166,7 +166,7 @@ impl Case {
         if self.makes_rings() { THREADS } else { self.rings() }
     }
 
-    /// Whether a thread goes on where its ring is full.
+    /// Returns whether a thread goes on where its ring is full.
     pub(crate) fn overflows(&self, thread: usize) -> bool {
         self.point == Point::FiredTwice && self.thread == thread
     }

@@ -53,13 +53,13 @@ impl Ring {
         u64::from_le_bytes(bytes)
     }
 
-    /// Whether the next event might find no room: half of the packets of a stream are closed and not released.
+    /// Returns whether the next event might find no room: half of the packets of a stream are closed and not released.
     fn is_filling(&self) -> bool {
         let waiting = |closed, released| self.word(closed) - self.word(released);
         waiting(328, 448) >= PACKETS as u64 / 2 || waiting(392, 456) >= NESTED_PACKETS as u64 / 2
     }
 
-    /// Whether it is in the pool again. The state is changed before that; the point says when it is done.
+    /// Returns whether it is in the pool again. The state is changed before that; the point says when it is done.
     fn is_spare(&self, last_point: u64) -> bool {
         use tracepoint_ring::channel::failpoint::Point;
         let before = [Point::RecycleClosed, Point::RingSpare, Point::HandOnClosed, Point::HandedOn]
@@ -71,9 +71,9 @@ impl Ring {
 struct Producer {
     thread: usize,
     ring: Ring,
-    /// Whether it is to wait where the ring fills.
+    /// True if it is to wait where the ring fills.
     drained: bool,
-    /// Whether it is to fill its ring before that is drained.
+    /// True if it is to fill its ring before that is drained.
     overflows: bool,
 }
 

@@ -21,7 +21,7 @@ struct Round {
     /// Bytes of a ring, of 4 packets.
     ring: usize,
     threads: u32,
-    /// Whether a session drains the rings, at intervals; otherwise a drain runs without pause.
+    /// True if a session drains the rings, at intervals; otherwise a drain runs without pause.
     session: bool,
     /// When the victim writes its ready byte.
     ready: Ready,

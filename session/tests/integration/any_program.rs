@@ -53,7 +53,7 @@ struct Program {
     waves: Vec<Vec<Vec<Fire>>>,
     /// Where the session is drained by hand; else it is one with a thread of its own, and its rings are files.
     by_hand: Option<Vec<Turn>>,
-    /// Whether it ends while threads of the last wave still run.
+    /// True if it ends while threads of the last wave still run.
     ends_early: bool,
 }
 

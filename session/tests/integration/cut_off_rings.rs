@@ -35,7 +35,7 @@ fn cut_off(place: &Path, len: u64) -> Outcome {
     Ok(())
 }
 
-/// Whether the ring of this thread was made after all were cut off.
+/// Returns whether the ring of this thread was made after all were cut off.
 fn owns_whole_ring(place: &Path) -> bool {
     const SIZE: usize = 64 << 10;
     let tid = rustix::thread::gettid().as_raw_nonzero().get();

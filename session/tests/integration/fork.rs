@@ -11,7 +11,7 @@ tracepoint::define_trace! {
     pub spoke(who: &str) { who: str = who }
 }
 
-/// Whether files of rings are in this process's memory.
+/// Returns whether files of rings are in this process's memory.
 fn rings_in_maps() -> bool {
     std::fs::read_to_string("/proc/self/maps").is_ok_and(|maps| maps.contains(".ring"))
 }

@@ -9,20 +9,20 @@ use crate::common::Outcome;
 /// A row of the matrix.
 struct Row {
     what: &'static str,
-    /// What the file of the program has, and how it is started.
+    /// The attributes of the program's file, and how it is started.
     attributes: &'static [&'static str],
     user: u32,
     group: u32,
     options: &'static [&'static str],
-    /// Started by `capsh` with these options, in place of `setpriv` with those above.
+    /// Started by `capsh` with these options, instead of `setpriv` with those above.
     capsh: Option<&'static [&'static str]>,
-    /// What the process is told.
+    /// The commands for the process.
     told: &'static [&'static str],
-    /// What its agent says: `done`, or why there is none.
+    /// The answer of its agent: `done`, or the reason why there is none.
     agent: &'static str,
-    /// What its user, another user and root are told.
+    /// The answers to its user, another user and root.
     expected: [&'static str; 3],
-    /// What a member of the group is told, if the process is started with that group. Programs that gain rights ignore it.
+    /// The answer to a member of the group, if the process is started with that group. Programs that gain rights ignore it.
     member: Option<&'static str>,
 }
 
@@ -150,7 +150,7 @@ const ROWS: &[Row] = &[
         what: "capsh: root without capabilities",
         capsh: Some(&["--secbits=0x2f", "--drop=all", "--caps="]),
         expected: ["cannot be inspected", "cannot be inspected", "controlled"],
-        // The directory that others share belongs to the user by now, not to root.
+        // The shared directory belongs to the user by now, not to root.
         member: None,
         ..PLAIN
     },

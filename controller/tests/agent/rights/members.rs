@@ -1,4 +1,5 @@
-//! What members of the group could have others open: by sessions that they have written, and by descriptions that they have moved.
+//! Attempts of group members to make other users' processes open files: by sessions that they have written, and by descriptions that they
+//! have moved.
 
 use super::parts::{Said, is_told, own_run_dir, recording};
 use super::place::Place;
@@ -19,9 +20,9 @@ use tracepoint_controller::trigger::{FireRequest, Listener, Occurrence, trigger_
 use tracepoint_run_dir::RunDir;
 use tracepoint_session_spec::{Do, Rule, SinkSpec, State, TriggerSpec, When};
 
-/// Another part of a controller. `make DIRECTORY`: makes a stopped session with an output there, and triggers that start it, and that run a
-/// program and start it; `start NAME`, `stop NAME` and `look NAME`: starts or stops a session, or has all processes look at it; `fire ID`: acts on a trigger in this process;
-/// `send ID`: has the listener act on it; `listen`: is the listener.
+/// Further commands of a controller. `make DIRECTORY`: creates a stopped session with an output there, and triggers that start it, and that
+/// run a program and start it; `start NAME`, `stop NAME` and `look NAME`: starts or stops a session, or makes all processes read it; `fire
+/// ID`: acts on a trigger in this process; `send ID`: makes the listener act on it; `listen`: is the listener.
 pub(super) fn act(line: &str) -> Option<Said> {
     Some(match line.split_once(' ').unwrap_or((line, "")) {
         ("make", directory) => make(Path::new(directory)),
@@ -87,7 +88,7 @@ fn listen() -> Said {
     Ok("done".to_owned())
 }
 
-/// A target of the user, and a directory that only the user can write to.
+/// A target owned by the user, and a directory that only the user can write to.
 struct Shared {
     place: Place,
     out: PathBuf,
@@ -108,7 +109,7 @@ impl Shared {
         Ok(Self { place, out, _target: target })
     }
 
-    /// A controller of that user. Listeners look at the group of a process, which is the first one.
+    /// Starts a controller of that user. Listeners check the group of a process, which is the first one.
     fn controller(&self, user: u32, group: u32) -> Result<Told, Box<dyn Error>> {
         let mut command = self.place.as_user(user, group, &["--groups=64210"], "controller");
         self.place.share(&mut command);
@@ -120,7 +121,7 @@ impl Shared {
     }
 }
 
-/// What the user, and root, are told who would have opened what the member has named.
+/// The message to the user and to root, whose processes would have opened the files that the member has written.
 const REFUSED: &str = "user 64202 has written or can change its description";
 
 #[test]
@@ -131,7 +132,7 @@ fn others_do_not_take_over_what_a_member_has_named() -> Outcome {
     let shared = Shared::new()?;
     let mut member = shared.controller(OTHER, OTHER)?;
     let (mut user, mut root) = (shared.controller(USER, USER)?, shared.controller(0, 0)?);
-    // The event of the trigger that starts the session occurs all the time.
+    // The event of the trigger that starts the session occurs continuously.
     let said = member.tell(&format!("make {}", shared.out.display()))?;
     assert!(said.starts_with("0 recording: ") && said.contains(REFUSED), "{said}");
     for (who, told, lines) in
@@ -169,7 +170,7 @@ fn a_listener_opens_nothing_that_a_member_has_named() -> Outcome {
     Ok(())
 }
 
-/// A member can rename files of others in the run directory, also directories with them.
+/// A member can rename files of others in the run directory, and directories that contain them.
 #[test]
 fn a_description_is_for_one_session() -> Outcome {
     if is_told()? {
@@ -185,7 +186,7 @@ fn a_description_is_for_one_session() -> Outcome {
         let said = told.tell(line)?;
         assert!(said.starts_with("0 recording: ") && said.contains(moved), "{who}: {said}");
     }
-    // A stopped one.
+    // A stopped session.
     fs::rename(sessions.join("moved"), sessions.join("kept"))?;
     assert_eq!(user.tell("look kept")?, "1 recording:");
     assert_eq!(user.tell("stop kept")?, "1 recording:");

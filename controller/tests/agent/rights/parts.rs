@@ -1,4 +1,4 @@
-//! What the processes of these tests do: the target of control, and who tries to control it.
+//! The processes of these tests: the target of control, and the processes that try to control it.
 
 use super::{SHADOW, USER, members};
 use crate::common::part;
@@ -24,7 +24,7 @@ fn answer(text: &str) {
     println!("answer: {}", text.replace('\n', " "));
 }
 
-/// In a process that a test starts.
+/// The part of a process that a test starts.
 pub(super) fn is_told() -> Result<bool, Box<dyn Error>> {
     let act: fn(&mut Option<Agent>, &str) -> Said = match part().as_str() {
         "target" => change,
@@ -56,7 +56,7 @@ fn change(agent: &mut Option<Agent>, line: &str) -> Said {
         "not dumpable" => set_dumpable(false)?,
         "dumpable" => set_dumpable(true)?,
         "become the user" => setresuid(user, user, user)?,
-        // Of this thread alone, as file servers have it.
+        // Of this thread only, as in file servers.
         "become the user here" => {
             let user = rustix::process::Uid::from_raw(USER);
             set_thread_res_uid(user, user, user)?;
@@ -79,8 +79,8 @@ fn change(agent: &mut Option<Agent>, line: &str) -> Said {
     Ok("done".to_owned())
 }
 
-/// A controller: tries to have the process with this id record into files in this directory, and to read its rings: `PID DIRECTORY`. Or begins such
-/// a session, and leaves it: `begin DIRECTORY`; and removes it: `end`. Or [what members do](members::act).
+/// A controller: tries to make the process with this id record into files in this directory, and to read its rings: `PID DIRECTORY`. Or
+/// starts such a session, and leaves it: `begin DIRECTORY`; and removes it: `end`. Or performs [the commands of members](members::act).
 fn control(line: &str) -> Said {
     if let Some(said) = members::act(line) {
         return said;
@@ -116,7 +116,7 @@ fn control(line: &str) -> Said {
         Ok(controller) => attack(&controller, pid, Path::new(directory))?,
         Err(error) => error.to_string(),
     }];
-    // Without asking `/proc`: where this user can write.
+    // Without reading `/proc`: a directory that this user can write to.
     let own = own_run_dir();
     if !rustix::process::geteuid().is_root() && own.exists() {
         let controller = RunDir::at(&own).map_err(ControlError::from).and_then(Controller::at)?;
@@ -129,7 +129,7 @@ fn control(line: &str) -> Said {
     })
 }
 
-/// How many processes record for the session, and why others do not.
+/// Returns how many processes record for the session, and why others do not.
 pub(super) fn recording(session: &NamedSession<'_>) -> Said {
     let generation = session.spec()?.generation;
     let acks = session.wait(generation, PATIENCE)?.acks;
@@ -147,7 +147,7 @@ fn attack(controller: &Controller, pid: &str, directory: &Path) -> Said {
     let mut wanted = spec(&[], &[SinkSpec::text(directory.join("events.txt")), SinkSpec::ctf(directory.join("trace"))]);
     wanted.add_rule(&Rule::new("traced:tick").exe("program"))?;
     if env::var_os("TRACEPOINT_GROUP").is_some() {
-        // What a member may have: the rings.
+        // A member may have the rings.
         wanted.sinks.clear();
         wanted.channel = ChannelSpec::overwrite(64 << 10);
     }

@@ -1,4 +1,4 @@
-//! The place of these tests: the program with its rights, and those who try to control it.
+//! The setting of these tests: the program with its rights, and the users who try to control it.
 
 use super::told::Told;
 use super::{GROUP, OTHER, SHADOW, USER};
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 /// The test by which the processes enter this program.
 const ENTRY: &str = "rights::matrix::a_process_with_more_rights_offers_no_control";
 
-/// What all tests here need.
+/// The common setting of these tests.
 pub(super) struct Place {
     pub(super) temp: TempDir,
     program: PathBuf,
@@ -54,7 +54,7 @@ impl Place {
             place.controllers.push((who, told));
         }
         place.clean();
-        // As a login makes it.
+        // As created by a login.
         for user in [USER, OTHER] {
             fs::create_dir(run_dir_of(user))?;
             fs::set_permissions(run_dir_of(user), Permissions::from_mode(0o700))?;
@@ -72,7 +72,7 @@ impl Place {
         let _ = fs::remove_dir_all(self.shared());
     }
 
-    /// Where the group has its run directory, and where outputs are: in memory, whatever else is on the disk.
+    /// Returns the directory for the group's run directory and for outputs: in memory, regardless of the disk's contents.
     pub(super) fn shared(&self) -> PathBuf {
         Path::new("/dev/shm").join(self.temp.path().file_name().unwrap_or_default())
     }
@@ -81,14 +81,14 @@ impl Place {
         command.env("TRACEPOINT_GROUP", GROUP.to_string()).env("TRACEPOINT_RUN_DIR", self.shared().join("run"));
     }
 
-    /// The program in this part as that user, started by `setpriv`.
+    /// Returns the command that runs the program in this part as that user, started by `setpriv`.
     pub(super) fn as_user(&self, user: u32, group: u32, options: &[&str], part: &str) -> Command {
         let mut command = Command::new("setpriv");
         command.args([format!("--reuid={user}"), format!("--regid={group}")]).args(options).arg(&self.program);
         Self::in_part(command, part)
     }
 
-    /// The program in this part, started by `capsh` with these options.
+    /// Returns the command that runs the program in this part, started by `capsh` with these options.
     pub(super) fn by_capsh(&self, options: &[&str], part: &str) -> Command {
         let mut command = Command::new("capsh");
         command.args(options).arg(format!("--shell={}", self.program.display())).arg("--");
@@ -103,7 +103,7 @@ impl Place {
         command
     }
 
-    /// Gives the program the rights that `options` name: a capability, or a mode and an owner. Without, it has none.
+    /// Gives the program the rights in `options`: a capability, or a mode and an owner. Without options, it has none.
     pub(super) fn attribute(&self, options: &[&str]) -> Outcome {
         chown(&self.program, Some(0), Some(0))?;
         fs::set_permissions(&self.program, Permissions::from_mode(0o755))?;
@@ -124,13 +124,13 @@ impl Place {
         Ok(())
     }
 
-    /// Has all of them try to control the process, and compares with what is expected. Nothing must appear in `protected`.
+    /// Makes all of them try to control the process, and compares the results with the expected ones. No file must appear in `protected`.
     pub(super) fn judge(&mut self, what: &str, target: &Told, whos: &[&str], expected: &[&str]) -> Outcome {
         for (who, word) in whos.iter().zip(expected) {
             let out = self.shared().join("out");
             let _ = fs::remove_dir_all(&out);
             fs::create_dir(&out)?;
-            // Where control is refused, only the rights of a target with more of them open it.
+            // Where control is refused, only a target with more rights could open the directory.
             let mode = if *word == "controlled" { 0o777 } else { 0o775 };
             chown(&out, Some(0), Some(SHADOW))?;
             fs::set_permissions(&out, Permissions::from_mode(mode))?;

@@ -1,4 +1,4 @@
-//! A process that a test tells what to do.
+//! A process that a test controls by lines of text.
 
 use crate::traced::PATIENCE;
 use std::error::Error;
@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// A process that does what lines tell it, and answers each with one.
+/// A process that executes the lines it reads, and answers each with one line.
 pub(super) struct Told {
     pub(super) child: Child,
     input: ChildStdin,
@@ -31,7 +31,7 @@ impl Told {
         self.answer()
     }
 
-    /// Its next line that is an answer: the harness of the tests writes lines, too.
+    /// Returns the next line that is an answer: the test harness also prints lines.
     pub(super) fn answer(&mut self) -> Result<String, Box<dyn Error>> {
         let mut line = String::new();
         loop {
@@ -45,7 +45,7 @@ impl Told {
         }
     }
 
-    /// What it has written on its standard error.
+    /// Returns its standard error.
     pub(super) fn said(&self) -> String {
         fs::read_to_string(&self.errors).unwrap_or_default()
     }

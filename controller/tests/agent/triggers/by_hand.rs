@@ -1,4 +1,4 @@
-//! A client and the bytes of the notification socket, written from the tables of their format alone; and a listener to try them on.
+//! A client and the bytes of the notification socket, written only from the tables of their format; and a listener to test them with.
 
 #![expect(clippy::host_endian_bytes, reason = "messages have the byte order of the host")]
 
@@ -42,7 +42,7 @@ impl Client {
         self.0.write_all(bytes)
     }
 
-    /// The next answer; `None` if the connection was closed.
+    /// Returns the next answer; `None` if the connection was closed.
     pub(super) fn answer(&mut self) -> io::Result<Option<i32>> {
         let mut bytes = [0; 4];
         match self.0.read_exact(&mut bytes) {
@@ -54,14 +54,14 @@ impl Client {
         }
     }
 
-    /// The next so many bytes.
+    /// Returns the next `count` bytes.
     pub(super) fn bytes(&mut self, count: usize) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; count];
         self.0.read_exact(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// Says that nothing more will come.
+    /// Signals the end of the input.
     pub(super) fn shut(&self) {
         self.0.shutdown(Shutdown::Write).expect("it is connected");
     }

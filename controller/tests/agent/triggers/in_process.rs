@@ -1,4 +1,4 @@
-//! What traced processes notice by themselves: events that match, full rings and losses, panics, signals and their end.
+//! Conditions that traced processes detect themselves: matching events, full rings and losses, panics, signals and the end of the process.
 
 use super::watched::until;
 use super::{flight, snapshots, status};
@@ -18,7 +18,7 @@ use tracepoint_session::sinks::{NewEvents, Packet, Sink, SinkError, StreamInfo};
 use tracepoint_session::{Agent, Channel, Session, SessionBuilder};
 use tracepoint_session_spec::{Do, Rule, State, When};
 
-/// How long to wait for what a process does by itself.
+/// Maximum time to wait for an action of the process.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 fn metadata_of(snapshot: &Path) -> Result<String, std::io::Error> {
@@ -37,7 +37,7 @@ fn number(metadata: &str, name: &str) -> Option<u64> {
     rest.split(';').next()?.parse().ok()
 }
 
-/// The trigger is set before the process starts, so that it sees each event: two have this value.
+/// The trigger is set before the process starts, so it sees each event: two have this value.
 #[test]
 fn each_event_that_matches_is_an_occurrence() -> Outcome {
     const TEST: &str = "triggers::in_process::each_event_that_matches_is_an_occurrence";
@@ -69,7 +69,7 @@ fn each_event_that_matches_is_an_occurrence() -> Outcome {
     Ok(())
 }
 
-/// Events that come faster than actions are done are counted, and a policy counts them as well.
+/// Events that occur faster than actions are done are counted, and a policy counts them as well.
 #[test]
 fn occurrences_without_a_slot_are_counted() -> Outcome {
     const TEST: &str = "triggers::in_process::occurrences_without_a_slot_are_counted";
@@ -91,7 +91,7 @@ fn occurrences_without_a_slot_are_counted() -> Outcome {
     Ok(())
 }
 
-/// A handler is there for as long as the trigger is, and the signal is deadly before and after.
+/// A handler is installed while the trigger exists; the signal is deadly before and after.
 #[test]
 fn a_signal_is_noticed_and_its_handler_removed() -> Outcome {
     const TEST: &str = "triggers::in_process::a_signal_is_noticed_and_its_handler_removed";
@@ -199,7 +199,7 @@ fn panics_and_exits_are_noticed() -> Outcome {
     Ok(())
 }
 
-/// What fails is reported in the state, the next action is done, and the process goes on.
+/// A failure is reported in the state, the next action is done, and the process continues.
 #[test]
 fn failures_do_not_disturb_the_process() -> Outcome {
     const TEST: &str = "triggers::in_process::failures_do_not_disturb_the_process";
@@ -222,7 +222,7 @@ fn failures_do_not_disturb_the_process() -> Outcome {
     assert_eq!((failed, state.failed), (vec![true, true, true, false], 3), "{state:?}");
     place.until_recorded(&session, 100);
 
-    // A session that is destroyed while its trigger acts all the time.
+    // A session that is destroyed while its trigger acts continuously.
     trigger_remove(&session, "t1")?;
     trigger_set(&session, any, Do::Snapshot(place.out("often")), &TriggerOptions::default())?;
     until(&session, |state| state.fired > 2);
@@ -233,7 +233,7 @@ fn failures_do_not_disturb_the_process() -> Outcome {
     Ok(())
 }
 
-/// A stopped session is started by an event, which the process watches for although nothing is recorded.
+/// An event starts a stopped session; the process watches for it although nothing is recorded.
 #[test]
 fn an_event_starts_a_stopped_session() -> Outcome {
     const TEST: &str = "triggers::in_process::an_event_starts_a_stopped_session";
@@ -257,7 +257,7 @@ fn an_event_starts_a_stopped_session() -> Outcome {
     Ok(())
 }
 
-/// A trigger that this version does not understand is named in the acknowledgement, as rules are.
+/// The acknowledgement contains the triggers that this version does not understand, like rules.
 #[test]
 fn unknown_triggers_are_unsupported() -> Outcome {
     const TEST: &str = "triggers::in_process::unknown_triggers_are_unsupported";
@@ -315,7 +315,7 @@ fn code(sink: &Blocking, place: &Path) -> SessionBuilder {
         .trigger(When::Statistic("count of count > 2".to_owned()), Do::Snapshot(place.join("counted")))
 }
 
-/// The same in code: a ring is full, then events are lost. An event that matches just before the end is not forgotten.
+/// The same in code: a ring is full, then events are lost. An event that matches just before the end is acted on.
 #[test]
 fn a_session_in_code_watches_itself() -> Outcome {
     if part() == "code" {
@@ -337,7 +337,7 @@ fn a_session_in_code_watches_itself() -> Outcome {
         has("lost");
         drop(blocked);
         session.flush()?;
-        // A statistic that comes later is watched, too.
+        // A statistic that is added later is watched, too.
         session.enable(Rule::new("traced:tick").statistic("count"))?;
         fill(13);
         has("counted");

@@ -30,7 +30,7 @@ fn shell(script: String) -> Do {
     Do::Run(vec!["/bin/sh".to_owned(), "-c".to_owned(), script])
 }
 
-/// A snapshot `--before` has the newest events alone, and one `--after` also those of the time after; a listener that ends does not wait.
+/// A snapshot with `--before` has only the newest events, and one with `--after` also has later ones; a listener that ends does not wait.
 #[test]
 fn windows_cut_and_delay_snapshots() -> Outcome {
     const TEST: &str = "triggers::later::windows_cut_and_delay_snapshots";
@@ -59,7 +59,7 @@ fn windows_cut_and_delay_snapshots() -> Outcome {
     let snapshot = &status(&cut).state.snapshots[0].path;
     let newest = ticks(snapshot);
     assert_eq!(all[0], 0, "the ring has everything");
-    // The first one is not the first of its packet, nor of a packet at all in most cases; none is missing from there on.
+    // The first one is not the first of all, and in most cases not the first of a packet; none is missing from there on.
     assert!(newest.len() > 20 && newest[0] > 100, "{} of {}, from {}", newest.len(), all.len(), newest[0]);
     assert!(newest.windows(2).all(|pair| pair[1] == pair[0] + 1), "one is missing");
     let report = tracepoint_reader::verify(snapshot)?;
@@ -74,7 +74,7 @@ fn windows_cut_and_delay_snapshots() -> Outcome {
     drop(listening);
     assert_eq!(status(&later).state.snapshots.len(), 2, "the listener has ended");
 
-    // Without a listener it is taken at once, and says so.
+    // Without a listener the snapshot is taken immediately, and its result contains a note.
     let Fired::Here(fired) = fire(&place, &core(9))? else { panic!("there is no listener") };
     let note = fired.iter().find(|fired| fired.session == "later").and_then(|fired| fired.actions[0].note.clone());
     assert!(note.as_ref().is_some_and(|note| note.contains("tracectl listen")), "{note:?}");
@@ -125,7 +125,7 @@ fn programs_are_told_what_occurred() -> Outcome {
         assert!(text.lines().any(|found| found == line), "{line} is not in {text}");
     }
     drop(listening);
-    // No child is left: those of this process are the traced one alone.
+    // No child is left: the traced process is the only child of this process.
     let pid = std::process::id();
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
     assert!(!children.split_whitespace().any(is_zombie), "{children}");
@@ -138,7 +138,7 @@ fn is_zombie(pid: &str) -> bool {
         .is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z')))
 }
 
-/// A trigger of a stopped session acts if it starts that.
+/// A trigger of a stopped session acts if it starts that session.
 #[test]
 fn a_trigger_starts_its_session() -> Outcome {
     let place = Place::new();
@@ -153,7 +153,7 @@ fn a_trigger_starts_its_session() -> Outcome {
     Ok(())
 }
 
-/// A client that knows the table of the format alone.
+/// A client written only from the table of the format.
 struct Subscriber(Client);
 
 impl Subscriber {
@@ -179,7 +179,7 @@ fn subscribers_are_notified() -> Outcome {
     for session in &sessions {
         trigger_set(session, When::CoreDump, Do::Notify, &TriggerOptions::default())?;
     }
-    // Without a listener there is no subscriber.
+    // Without a listener there are no subscribers.
     assert!(matches!(Subscription::new(Some(&socket(&place)), None), Err(TriggerError::NoListener { .. })));
     let error = fire(&place, &core(1)).expect_err("nobody passes it on").to_string();
     assert!(error.contains("tracectl listen"), "{error}");
@@ -188,7 +188,7 @@ fn subscribers_are_notified() -> Outcome {
     let mut all = Subscriber::new(&socket(&place), b"")?;
     let mut of_two = Subscriber::new(&socket(&place), b"two")?;
     let mut in_code = Subscription::new(Some(&socket(&place)), Some("one"))?;
-    // These never read; the last one says something.
+    // These never read; the last one sends something.
     let mut deaf: Vec<_> = (0..20).map(|_| Subscriber::new(&socket(&place), b"")).collect::<Result<_, _>>()?;
     deaf[0].0.send(b"x")?;
     assert_eq!(deaf[0].0.answer()?, None, "a subscriber says nothing more");
@@ -201,7 +201,7 @@ fn subscribers_are_notified() -> Outcome {
     assert_eq!(occurrence["entries"]["core_exe"], "apache2");
     assert_eq!(in_code.next()?.ok_or("the listener goes on")?.session, "one");
 
-    // More than fits: those that read get all of them, the others miss some and are told.
+    // More than fits: clients that read get all notifications, the others miss some and get their number.
     let mut hundred = Client::connect(&socket(&place))?;
     for pid in 0..1500 {
         hundred.send(&message(1, &core_dump(pid, 0, 0, &[b'x'; 254], b"box")))?;
@@ -215,7 +215,7 @@ fn subscribers_are_notified() -> Outcome {
             missed => break missed,
         }
         if seen == 600 {
-            // There is room again.
+            // There is space again.
             fire(&place, &core(43))?;
         }
     };
@@ -225,7 +225,7 @@ fn subscribers_are_notified() -> Outcome {
     Ok(())
 }
 
-/// What a traced process reports: the listener acts; without one, the process itself, but for what it cannot do.
+/// A report of a traced process: the listener acts; without a listener, the process itself performs the actions that it can.
 #[test]
 fn a_report_of_a_process_is_acted_on() -> Outcome {
     let place = Place::new();
@@ -247,7 +247,7 @@ fn a_report_of_a_process_is_acted_on() -> Outcome {
     assert_eq!(trigger_report(&place.run_dir(), &request)?, Fired::ByListener);
     until(&session, |state| state.last[0].ended.is_some());
     assert!(mark.exists());
-    // A trigger that is gone is no error: it was removed meanwhile.
+    // A missing trigger is not an error: it was removed meanwhile.
     assert_eq!(trigger_report(&place.run_dir(), &FireRequest::new("flight", "t9", occurrence))?, Fired::ByListener);
     let mut client = Client::connect(&socket(&place))?;
     for (payload, answer) in [(&b"{}"[..], -22), (b"\xFF", -22), (b"", -22)] {

@@ -1,4 +1,4 @@
-//! What a listener notices by itself: that a process was killed, how much the outputs have taken, and complete chunks.
+//! Conditions that a listener detects: killed processes, the size of the outputs, and complete chunks.
 
 use super::by_hand::Listening;
 use super::{flight, snapshots, status};
@@ -11,10 +11,10 @@ use tracepoint_controller::NamedSession;
 use tracepoint_controller::trigger::{TriggerOptions, TriggerState, Watchers, trigger_set};
 use tracepoint_session_spec::{Do, When};
 
-/// How long to wait for something that a listener does by itself.
+/// Maximum time to wait for an action of the listener.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Waits until the state of the only trigger is so.
+/// Waits until the state of the only trigger satisfies the condition.
 pub(super) fn until(session: &NamedSession<'_>, is_so: impl Fn(&TriggerState) -> bool) -> TriggerState {
     let began = Instant::now();
     loop {
@@ -40,7 +40,7 @@ fn a_killed_process_is_in_the_snapshot() -> Outcome {
     let (healthy, mut dies, ends) = (place.start(TEST), place.start(TEST), place.start(TEST));
     place.until_recorded(&session, 20);
     let _listening = Listening::start(&place.run_dir());
-    // One that starts under the eyes of the listener, too.
+    // Also a process that starts while the listener runs.
     let mut late = place.start(TEST);
     place.until_recorded(&session, 20);
     assert!(ends.end(), "this is no kill");
@@ -81,7 +81,7 @@ fn a_killed_process_is_in_the_snapshot() -> Outcome {
     Ok(())
 }
 
-/// Ends that came before the listener are none of its occurrences; without it, the trigger is not watched.
+/// Ends before the listener started are not occurrences; without a listener, the trigger is not watched.
 #[test]
 fn what_came_before_the_listener_does_not_count() -> Outcome {
     const TEST: &str = "triggers::watched::what_came_before_the_listener_does_not_count";
@@ -127,7 +127,7 @@ fn sizes_and_chunks_are_noticed() -> Outcome {
     until(&rotated, |state| state.fired > 0 && !state.last.is_empty());
     assert!(rotated.log()?.contains("stop by trigger"), "{}", rotated.log()?);
 
-    // Both count once: the size for each start, and the chunk as such, also for the next listener.
+    // Both count once: the size for each start, and each chunk once, also for the next listener.
     drop(listening);
     let _listening = Listening::start(&place.run_dir());
     place.until_recorded(&sized, 2000);
