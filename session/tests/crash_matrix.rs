@@ -1,7 +1,7 @@
-//! A process is killed at each named point of the core, by each of two threads, under each policy, and what it had committed is
-//! recovered: without a gap, a torn record or a duplicate, to the last one that it knows of, or one more.
+//! A process is killed at each named point of the core, by each of two threads, under each policy, and its committed records are recovered:
+//! without a gap, a torn record or a duplicate, up to the last one that it counted, or one more.
 //!
-//! A point that is not passed in a case where it can be is a failure: the process then ends by itself.
+//! A point that is not reached in a case where it can be is a failure: the process then ends by itself.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -28,18 +28,18 @@ use std::thread;
 use tempfile::TempDir;
 use tracepoint_reader::{recover, verify};
 
-/// The shared page's file, and where its words are: how many events each thread has recorded, how many its handler has, and which
-/// points were passed last.
+/// The shared page's file, and the indices of its words: the number of recorded events of each thread, and of its handler, and the points
+/// that were reached last.
 const PAGE: &str = "page";
 const NESTED: usize = THREADS;
 const WATCHED: usize = 2 * THREADS;
 
-/// How many processes run at a time: most of them wait for the drain.
+/// Number of processes that run at the same time: most of them wait for the drain.
 const AT_ONCE: usize = 6;
-/// How many traces are viewed at a time: each has a few files.
+/// Number of traces that are decoded at the same time: each has a few files.
 const VIEWED: usize = 50;
 
-/// What the process does that is killed: nothing, unless this test program was started as one.
+/// The process that is killed: does nothing, unless this test program was started as one.
 #[test]
 fn child() {
     let (Some(dir), Ok(case)) = (env::var_os("CRASH_DIR"), env::var("CRASH_CASE")) else { return };
@@ -63,8 +63,8 @@ fn kill(case: &Case, dir: &Path) -> Outcome {
     }
 }
 
-/// The numbers of one thread's events against how many it knows of, and the least of them that must be there if the oldest are
-/// overwritten.
+/// Compares the numbers of one thread's events with the number that it counted. `kept` is the minimum number of events that must be left if
+/// the oldest are overwritten.
 fn compare(numbers: &[u64], known: u64, kept: Option<usize>) -> Outcome {
     let last = numbers.last().copied().unwrap_or(0);
     if last != known && last != known + 1 {
@@ -99,7 +99,7 @@ fn round(case: &Case) -> Result<Trace, Box<dyn std::error::Error>> {
     let mut numbers = numbers(&out)?;
     let mut known = 0;
     for thread in 0..THREADS {
-        // One place is prepared for the next packet, and the last packet may be as good as empty.
+        // One slot is prepared for the next packet, and the last packet may be almost empty.
         for (name, word, places) in [("crash:tick", thread, PACKETS), ("crash:nested", NESTED + thread, NESTED_PACKETS)]
         {
             let numbers = numbers.remove(&(name.to_owned(), thread as u64)).unwrap_or_default();
@@ -114,7 +114,7 @@ fn round(case: &Case) -> Result<Trace, Box<dyn std::error::Error>> {
         return Err(format!("nobody fired these: {numbers:?}").into());
     }
     let counted = fired(&out)?;
-    // Each of the threads may be in an event that was counted, and in a handler's on top of it.
+    // Each of the threads may be in an event that was counted, and additionally in an event of a handler.
     if !(known..=known + 2 * THREADS as u64).contains(&counted) {
         return Err(format!("{known} fired, {counted} by the account").into());
     }

@@ -1,11 +1,12 @@
-//! `kill -9` at any instruction: what was committed is recovered, and the books balance.
+//! `kill -9` at any instruction: committed records are recovered, and the account balances.
 //!
-//! A child records at full rate from two threads, and from a signal handler a thousand times a second. After each event it writes into
-//! a page that the parent shares how far it has come: the oracle. The parent kills it at a random moment, recovers its session, and
-//! compares: each thread's events are there without a gap, to the one that the oracle knows of, or one more.
+//! A child records at full rate from two threads, and from a signal handler a thousand times a second. After each event it writes its
+//! progress to a page that the parent shares: the oracle. The parent kills the child at a random time, recovers its session, and compares:
+//! each thread's events are present without a gap, up to the last one in the oracle, or one more.
 //!
-//! `TRACEPOINT_KILLS` says how often, `TRACEPOINT_SEED` when; the default is for CI. With the feature `failpoints` the page also tells which point of the core each
-//! thread passed last, half of the kills wait for a packet switch, and the test proves that enough of them hit one.
+//! `TRACEPOINT_KILLS` sets the number of kills, `TRACEPOINT_SEED` their times; the default is for CI. With the feature `failpoints` the
+//! page also contains the point of the core that each thread reached last; half of the kills wait for a packet switch, and the test checks
+//! that enough of them hit one.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -41,11 +42,11 @@ tracepoint::define_trace! {
 }
 
 const THREADS: usize = 2;
-/// Of the dt file.
+/// Slots of the dt file.
 const SLOTS: u32 = 16 << 10;
-/// Where the handler's count is in the shared page, behind those of the threads.
+/// Index of the handler's count in the shared page, after those of the threads.
 const HANDLER: usize = THREADS;
-/// Where the page has the points that were passed last, by stream.
+/// Index of the points that were reached last, by stream.
 #[cfg(feature = "failpoints")]
 const WATCHED: usize = HANDLER + 1;
 
@@ -60,7 +61,7 @@ extern "C" fn handle(_: i32) {
     }
 }
 
-/// Has the process run `handle` a thousand times a second, on whichever thread.
+/// Makes the process run `handle` a thousand times a second, on any thread.
 fn interrupt_every_millisecond() {
     let action = SigAction::new(SigHandler::Handler(handle), SaFlags::SA_RESTART, SigSet::empty());
     // SAFETY: the handler fires a tracepoint and counts, both of which are allowed there.
@@ -84,7 +85,7 @@ fn run(thread: usize) -> ! {
     }
 }
 
-/// What the child does: nothing, unless this test program was started as one.
+/// The child: does nothing, unless this test program was started as one.
 #[test]
 fn child() {
     let (Some(dir), Ok(mode)) = (env::var_os("KILL_DIR"), env::var("KILL_MODE")) else { return };
@@ -98,7 +99,7 @@ fn child() {
         "ctf" => builder
             .channel(Channel::discard(256 << 10).packets(64))
             .sink(CtfSink::create(dir.join("ctf")).expect("a new directory")),
-        // More slots than it fills, unless it lives for longer than it was to.
+        // More slots than it fills, unless it runs for longer than planned.
         "dt" => builder
             .channel(Channel::discard(256 << 10).packets(64))
             .sink(DtSink::create(dir.join("kept.dt"), SLOTS).expect("a new file")),
@@ -110,7 +111,7 @@ fn child() {
     run(0);
 }
 
-/// Starts a child and kills it after about `life` from its first event, and if `at_switch`, when it switches packets; gives its page.
+/// Starts a child and kills it about `life` after its first event, or, if `at_switch`, when it switches packets; returns its page.
 fn kill(dir: &Path, mode: &str, life: Duration, at_switch: bool) -> SharedPage {
     let page = SharedPage::create(&dir.join("oracle")).expect("a new file");
     let words = page.words();
@@ -136,7 +137,7 @@ fn kill(dir: &Path, mode: &str, life: Duration, at_switch: bool) -> SharedPage {
     page
 }
 
-/// How many packets came from an output.
+/// Returns the number of packets that came from an output.
 fn round(number: u64, mode: &str, life: Duration, switches: &mut Switches) -> Result<u64, Box<dyn std::error::Error>> {
     let place = memory_place();
     let page = kill(place.path(), mode, life, number.is_multiple_of(2));
@@ -159,7 +160,7 @@ fn round(number: u64, mode: &str, life: Duration, switches: &mut Switches) -> Re
         let last = *numbers.last().ok_or("a thread without events")?;
         assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "thread {thread}: in order, none twice");
         if mode == "rings" {
-            // The oldest are overwritten; the newest is the last that was committed.
+            // The oldest are overwritten; the newest is the last committed one.
             assert!(last == *known || last == known + 1, "thread {thread}: {known} were committed, the last is {last}");
             let whole = numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]);
             let nested = process.lost.get("nested").copied().unwrap_or(0);
@@ -175,7 +176,7 @@ fn round(number: u64, mode: &str, life: Duration, switches: &mut Switches) -> Re
     }
     let known: u64 = oracle.iter().sum();
     let counted = fired(&out)?;
-    // Each of the threads may be in an event that was counted, and in a handler's on top of it.
+    // Each of the threads may be in an event that was counted, and additionally in an event of a handler.
     assert!((known..=known + 2 * THREADS as u64).contains(&counted), "{known} by the oracle, {counted} by the account");
     if number.is_multiple_of(10) {
         assert_eq!(view(&[&out]).lines.len() as u64, process.records);
@@ -198,7 +199,7 @@ fn committed_records_are_recovered_after_a_random_kill() -> Outcome {
         random ^= random >> 7;
         random ^= random << 17;
         let (mode, longest) = match number % 6 {
-            // The drain comes round after 10 ms for the first time.
+            // The first round of the drain is after 10 ms.
             2 => ("ctf", 80_000),
             5 => ("dt", 80_000),
             _ => ("rings", 20_000),

@@ -1,4 +1,4 @@
-//! What the tests of sessions share: babeltrace2, the reader's books, and a place for traces.
+//! Shared code of the tests of sessions: babeltrace2, the reader's accounting, and directories for traces.
 
 #![allow(dead_code, reason = "every test uses its part of this")]
 
@@ -17,31 +17,31 @@ use tracepoint_session::sinks::account::{Account, EventAccount, StreamAccount};
 
 pub(crate) type Outcome = Result<(), Box<dyn std::error::Error>>;
 
-/// A directory that goes away by itself.
+/// Creates a directory that is removed on drop.
 pub(crate) fn place() -> TempDir {
     tempfile::tempdir().expect("a temporary directory")
 }
 
-/// The same in memory: a place for rings.
+/// The same in memory, for rings.
 pub(crate) fn memory_place() -> TempDir {
     tempfile::tempdir_in("/dev/shm").expect("a temporary directory in memory")
 }
 
-/// What babeltrace2 makes of traces.
+/// The result of decoding traces with babeltrace2.
 pub(crate) struct Viewed {
     /// One line for each event.
     pub(crate) lines: Vec<String>,
-    /// What it complains of.
+    /// Its warnings.
     pub(crate) warnings: String,
 }
 
 impl Viewed {
-    /// How many events it says were discarded.
+    /// Returns the number of discarded events that it reports.
     pub(crate) fn discarded_events(&self) -> u64 {
         self.discarded("event")
     }
 
-    /// How many packets it says were discarded.
+    /// Returns the number of discarded packets that it reports.
     pub(crate) fn discarded_packets(&self) -> u64 {
         self.discarded("packet")
     }
@@ -55,13 +55,13 @@ impl Viewed {
             .sum()
     }
 
-    /// How many lines have `text` in them.
+    /// Returns the number of lines that contain `text`.
     pub(crate) fn count(&self, text: &str) -> usize {
         self.lines.iter().filter(|line| line.contains(text)).count()
     }
 }
 
-/// Shows traces with babeltrace2, merged.
+/// Decodes traces with babeltrace2, merged.
 pub(crate) fn view(paths: &[&Path]) -> Viewed {
     let output =
         Command::new("babeltrace2").args(paths).output().expect("babeltrace2 is installed (see scripts/setup.sh)");
@@ -71,7 +71,7 @@ pub(crate) fn view(paths: &[&Path]) -> Viewed {
     Viewed { lines, warnings }
 }
 
-/// The reader balances the books of the trace in `dir`.
+/// Checks with the reader that the account of the trace in `dir` balances.
 pub(crate) fn assert_balances(dir: &Path) {
     let report = tracepoint_reader::verify(dir).expect("a trace with an account");
     let failures: Vec<_> = report.failures().collect();
@@ -79,50 +79,50 @@ pub(crate) fn assert_balances(dir: &Path) {
     assert_eq!(report.unchecked, 0, "each packet has a checksum");
 }
 
-/// The account of the event called `name`.
+/// Returns the account of the event called `name`.
 pub(crate) fn event<'a>(summary: &'a Summary, name: &str) -> &'a EventAccount {
     summary.events().iter().find(|event| event.name == name).unwrap_or_else(|| panic!("{name} is not in {summary:#?}"))
 }
 
-/// How often the event was lost, for any reason.
+/// Returns how often the event was lost, for any reason.
 pub(crate) fn lost(event: &EventAccount) -> u64 {
     event.lost.values().sum()
 }
 
-/// A counter of all streams together: a thread that records more than its first ring takes has a second stream.
+/// Returns the sum of a counter over all streams: a thread that records more than its first ring holds has a second stream.
 pub(crate) fn sum_of_streams(account: &Account, counter: impl Fn(&StreamAccount) -> u64) -> u64 {
     account.channels.iter().flat_map(|channel| &channel.streams).map(counter).sum()
 }
 
-/// Records of all streams that were overwritten.
+/// Returns the number of overwritten records of all streams.
 pub(crate) fn overwritten(account: &Account) -> u64 {
     sum_of_streams(account, |stream| stream.overwritten)
 }
 
-/// Tells a process that a test starts which part it has; see [`again`].
+/// The variable with the part of a process that a test starts; see [`again`].
 const PART: &str = "TEST_PART";
 
-/// The part of this process: empty in the one that the user started.
+/// Returns the part of this process: empty in the process that the user started.
 pub(crate) fn part() -> String {
     env::var(PART).unwrap_or_default()
 }
 
-/// This very test in another process, with a part of its own.
+/// Returns the command that runs this test in another process, with its own part.
 pub(crate) fn again(test: &str, part: &str) -> Command {
     let mut command = Command::new(env::current_exe().expect("a path"));
     command.args(["--exact", &path_of(test), "--quiet", "--nocapture"]).env(PART, part).stdin(Stdio::piped());
     command
 }
 
-/// The full name of a test in the module of the running one.
+/// Returns the full name of a test in the module of the running one.
 pub(crate) fn path_of(test: &str) -> String {
     let current = thread::current();
     let module = current.name().and_then(|name| name.rsplit_once("::")).filter(|_| !test.contains("::"));
     module.map_or_else(|| test.to_owned(), |(module, _)| format!("{module}::{test}"))
 }
 
-/// The same, in whose eyes there is an empty memory file system at `place`, of `size` (as `mount -o size=` has it) and nothing else;
-/// `None` where this user may not mount anything, and tests may be skipped.
+/// The same with an empty memory file system mounted at `place`, visible to that process only, of `size` (as in `mount -o size=`); `None`
+/// if this user may not mount anything, and tests may be skipped.
 pub(crate) fn again_mounted(test: &str, part: &str, place: &Path, size: &str) -> Option<Command> {
     let mount = |then: &Command| {
         let script = "mount -t tmpfs -o size=\"$1\" tmpfs \"$2\" && shift 2 && exec \"$@\"";
@@ -142,7 +142,7 @@ pub(crate) fn again_mounted(test: &str, part: &str, place: &Path, size: &str) ->
     None
 }
 
-/// Fills the file system of `dir`. Returns the file that fills it, so that the caller can make room again.
+/// Fills the file system of `dir`. Returns the file that fills it, so that the caller can free the space again.
 pub(crate) fn fill_up(dir: &Path) -> std::io::Result<PathBuf> {
     let path = dir.join("ballast");
     let mut file = File::create(&path)?;
@@ -152,10 +152,10 @@ pub(crate) fn fill_up(dir: &Path) -> std::io::Result<PathBuf> {
     Ok(path)
 }
 
-/// A process that a test started; killed with the test, should it come to that.
+/// A process that a test started; killed at the end of the test if it still runs.
 pub(crate) struct Other {
     child: Child,
-    /// Kept open: it has more to say.
+    /// Kept open: the process writes more.
     output: BufReader<ChildStdout>,
 }
 
@@ -164,18 +164,18 @@ impl Other {
         self.child.id()
     }
 
-    /// Waits for its next line; whether that ends so.
+    /// Waits for its next line; returns whether the line ends so.
     pub(crate) fn says(&mut self, end: &str) -> bool {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("a line") > 0 && line.trim_end().ends_with(end)
     }
 
-    /// Writes a line into its input.
+    /// Writes a line to its input.
     pub(crate) fn say(&mut self, line: &str) -> std::io::Result<()> {
         self.child.stdin.as_mut().map_or(Ok(()), |input| writeln!(input, "{line}"))
     }
 
-    /// Kills it, and waits until it is gone. The input stays open: a child that inherited it continues to wait.
+    /// Kills it, and waits until it has ended. The input stays open: a child that inherited it continues to wait.
     pub(crate) fn kill(&mut self) -> Option<ChildStdin> {
         let input = self.child.stdin.take();
         let _ = self.child.kill();
@@ -183,7 +183,7 @@ impl Other {
         input
     }
 
-    /// Lets it come to its end; whether that was a good one.
+    /// Lets it end; returns whether it was successful.
     pub(crate) fn end(mut self) -> bool {
         drop(self.child.stdin.take());
         self.child.wait().is_ok_and(|status| status.success())
@@ -196,7 +196,7 @@ impl Drop for Other {
     }
 }
 
-/// Starts a process and waits until it has said `ready`.
+/// Starts a process and waits until it has printed `ready`.
 pub(crate) fn until_ready(command: &mut Command) -> Other {
     let mut child = command.stdout(Stdio::piped()).spawn().expect("the test's own program");
     let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
@@ -206,13 +206,13 @@ pub(crate) fn until_ready(command: &mut Command) -> Other {
     other
 }
 
-/// The other side of [`until_ready`]; it then waits for the end of its input.
+/// The counterpart of [`until_ready`]; afterwards waits for the end of the input.
 pub(crate) fn ready() {
     println!("ready");
     let _ = std::io::stdin().lines().count();
 }
 
-/// The sorted names of the entries of a directory; none if it does not exist.
+/// Returns the sorted names of the entries of a directory; none if it does not exist.
 pub(crate) fn names(dir: &Path) -> Vec<String> {
     let name = |entry: std::io::Result<std::fs::DirEntry>| entry.ok()?.file_name().into_string().ok();
     let mut names: Vec<String> = std::fs::read_dir(dir).into_iter().flatten().filter_map(name).collect();
@@ -220,13 +220,13 @@ pub(crate) fn names(dir: &Path) -> Vec<String> {
     names
 }
 
-/// The directories of processes below a session's directory.
+/// Returns the directories of processes below a session's directory.
 pub(crate) fn process_dirs(session: &Path) -> Vec<PathBuf> {
     let rings = session.join("rings");
     names(&rings).iter().map(|name| rings.join(name)).collect()
 }
 
-/// The rings in a process's directory.
+/// Returns the rings in a process's directory.
 pub(crate) fn ring_files(dir: &Path) -> Vec<PathBuf> {
     let paths = names(dir).into_iter().map(|name| dir.join(name));
     paths.filter(|path| path.extension() == Some(OsStr::new("ring"))).collect()

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use tracepoint_reader::{Item, Trace, Value};
 
-/// How many words there are.
+/// Number of words.
 const WORDS: usize = 512;
 
 /// The page's words.
@@ -17,14 +17,14 @@ pub(crate) type Words = [AtomicU64; WORDS];
 pub(crate) struct SharedPage(MmapMut);
 
 impl SharedPage {
-    /// A new one, all zeros.
+    /// Creates a page of zeros.
     pub(crate) fn create(path: &Path) -> std::io::Result<Self> {
         let file = File::options().read(true).write(true).create_new(true).open(path)?;
         file.set_len(size_of::<Words>() as u64)?;
         Self::map(&file)
     }
 
-    /// The one that another process has made.
+    /// Opens the page that another process has created.
     pub(crate) fn open(path: &Path) -> std::io::Result<Self> {
         Self::map(&File::options().read(true).write(true).open(path)?)
     }
@@ -41,16 +41,16 @@ impl SharedPage {
         unsafe { &*self.0.as_ptr().cast() }
     }
 
-    /// The words, for as long as the process lives.
+    /// Returns the words, for the lifetime of the process.
     pub(crate) fn leak(self) -> &'static Words {
         Box::leak(Box::new(self)).words()
     }
 }
 
-/// Numbers of events, by the event's name and its field `thread`, which is 0 where there is none.
+/// Numbers of events, by the event's name and its field `thread`, or 0 if it has no such field.
 pub(crate) type Numbers = BTreeMap<(String, u64), Vec<u64>>;
 
-/// The numbers `n` that a trace holds, in its order.
+/// Returns the numbers `n` in a trace, in order.
 pub(crate) fn numbers(out: &Path) -> Result<Numbers, Box<dyn std::error::Error>> {
     let mut numbers = Numbers::new();
     for item in Trace::open(out)?.items() {
@@ -68,7 +68,7 @@ pub(crate) fn numbers(out: &Path) -> Result<Numbers, Box<dyn std::error::Error>>
     Ok(numbers)
 }
 
-/// How many events the account of a trace says were fired.
+/// Returns the number of fired events in the account of a trace.
 pub(crate) fn fired(out: &Path) -> Result<u64, Box<dyn std::error::Error>> {
     let account = tracepoint_reader::account::Account::open(out)?;
     Ok(account.channels.iter().flat_map(|channel| &channel.events).map(|event| event.fired).sum())

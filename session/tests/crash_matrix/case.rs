@@ -1,5 +1,5 @@
-//! The cells of the matrix: which point, in which stream of which thread's ring, under which policy; and what the process has to do so
-//! that it comes by.
+//! The cells of the matrix: a point in a stream of a thread's ring, under a policy; and the actions of the process that make it reach the
+//! point.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use tracepoint_session::Channel;
 #[derive(Debug)]
 pub(crate) struct Policy {
     pub(crate) name: &'static str,
-    /// A channel with rings of so many bytes.
+    /// A channel with rings of this number of bytes.
     pub(crate) channel: fn(usize) -> Channel,
-    /// True if its rings are drained while the session runs, and then hold every record until it is; otherwise the oldest are overwritten.
+    /// True if its rings are drained while the session runs, and hold every record until then; otherwise the oldest are overwritten.
     pub(crate) drained: bool,
 }
 
-/// All of them.
+/// All policies.
 pub(crate) const POLICIES: &[Policy] = &[
     Policy { name: "discard", channel: Channel::discard, drained: true },
     Policy { name: "overwrite", channel: Channel::overwrite, drained: false },
@@ -30,21 +30,21 @@ pub(crate) const PACKET: usize = 512;
 pub(crate) const PACKETS: usize = 16;
 /// Packets of a ring's nested stream.
 pub(crate) const NESTED_PACKETS: usize = 4;
-/// Records of a packet: 24 bytes each, behind a header of 96.
+/// Records of a packet: 24 bytes each, after a header of 96.
 pub(crate) const RECORDS: usize = (PACKET - 96) / 24;
 
 /// A stream of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Main,
-    /// Of events that a signal handler fires in the middle of a record.
+    /// The stream of events that a signal handler fires in the middle of a record.
     Nested,
 }
 
-/// What the thread does.
+/// The actions of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Life {
-    /// It records on and on.
+    /// It records continuously.
     Busy,
     /// It records for a while, and then waits with a packet open.
     Idle,
@@ -56,7 +56,7 @@ pub(crate) enum Life {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Case {
     pub(crate) point: Point,
-    /// Whose ring it is.
+    /// The thread that owns the ring.
     pub(crate) thread: usize,
     pub(crate) side: Side,
     pub(crate) policy: &'static Policy,
@@ -69,7 +69,7 @@ impl fmt::Display for Case {
 }
 
 impl Case {
-    /// All that can be.
+    /// Returns all possible cells.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         let sides = [Side::Main, Side::Nested];
         let cells = Point::ALL.iter().flat_map(move |&point| sides.map(|side| (point, side)));
@@ -80,19 +80,19 @@ impl Case {
         cases.filter(Self::is_possible)
     }
 
-    /// The one that is displayed as this.
+    /// Returns the cell with this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Self::all().find(|case| case.to_string() == name)
     }
 
-    /// Returns whether the point is one of these, in the order of the list.
+    /// Returns whether the point is in this range of the list.
     fn is_among(&self, first: Point, last: Point) -> bool {
         (first..=last).contains(&self.point)
     }
 
-    /// Returns whether the process can come by. A ring's own points are not about one of its streams, two points are of the thread's first
-    /// try alone, which is in the main stream, and where nothing is handed on while the process runs nothing is flushed and drained. A thread
-    /// leaves its ring to the consumer where other rings are spare, so that the history in this one is kept.
+    /// Returns whether the process can reach the point. A ring's own points do not concern its individual streams. Two points concern only
+    /// the thread's first attempt, which is in the main stream. If no ring is handed on while the process runs, nothing is flushed and
+    /// drained. A thread leaves its ring to the consumer if other rings are spare, so the history of this ring is kept.
     fn is_possible(&self) -> bool {
         let handed_on =
             self.point == Point::SwitchRequested || self.is_among(Point::FlushRequested, Point::DrainReleased);
@@ -104,7 +104,7 @@ impl Case {
         (if self.policy.drained { !left_to_consumer } else { !handed_on }) && (self.side == Side::Main || nested)
     }
 
-    /// What a thread does.
+    /// Returns the actions of a thread.
     pub(crate) fn life(&self, thread: usize) -> Life {
         if self.makes_rings() {
             Life::Idle
@@ -121,17 +121,17 @@ impl Case {
         }
     }
 
-    /// At which time that it is passed the process is killed there.
+    /// Returns the count of the visit to the point at which the process is killed.
     fn time(&self) -> u64 {
         let places = if self.side == Side::Main { PACKETS } else { NESTED_PACKETS } as u64;
         if self.is_among(Point::RingTaken, Point::RingOwned) {
-            // The first one is at the thread's first event; this is that of its successor.
+            // The first visit is at the thread's first event; this is the visit of its successor.
             2
         } else if self.is_among(Point::Fired, Point::Left) {
-            // Somewhere in a packet, neither the first nor the last.
+            // Somewhere within a packet, neither the first nor the last.
             2 * RECORDS as u64 + 7
         } else if self.is_among(Point::SwitchBegun, Point::Opened) {
-            // Each place has been used, and is used again.
+            // Each slot has been used, and is used again.
             2 * places + 1
         } else if self.is_among(Point::DrainBegun, Point::DrainReleased) {
             places + 1
@@ -144,29 +144,30 @@ impl Case {
         2 * self.thread as u64
     }
 
-    /// The stream whose points count.
+    /// Returns the stream whose visits are counted.
     fn instance(&self) -> u64 {
         if self.makes_rings() {
-            // The spare rings that are made when the threads have taken theirs.
+            // The spare rings that are created when the threads have taken theirs.
             2 * THREADS as u64 + self.main_instance()
         } else {
             self.main_instance() + u64::from(self.side == Side::Nested)
         }
     }
 
-    /// How many rings there may be: no more than threads, so that each has the ring of its number, and its successor the same. More only
-    /// where rings are made, or a thread goes on in another one, or leaves its own to the consumer.
+    /// Returns the maximum number of rings: no more than threads, so that each thread has the ring of its number, and its successor the
+    /// same. There are more only if rings are created while the process runs, or a thread continues in another ring, or leaves its own to
+    /// the consumer.
     pub(crate) fn rings(&self) -> usize {
         let has_more = self.makes_rings() || self.point == Point::FiredTwice;
         if has_more || self.is_among(Point::EndBegun, Point::RingPooled) { 2 * THREADS } else { THREADS }
     }
 
-    /// How many of them are spare at first.
+    /// Returns the number of initially spare rings.
     pub(crate) fn spares(&self) -> usize {
         if self.makes_rings() { THREADS } else { self.rings() }
     }
 
-    /// Returns whether a thread goes on where its ring is full.
+    /// Returns whether a thread continues in another ring when its ring is full.
     pub(crate) fn overflows(&self, thread: usize) -> bool {
         self.point == Point::FiredTwice && self.thread == thread
     }
@@ -175,14 +176,14 @@ impl Case {
         self.is_among(Point::RingWithoutMagic, Point::RingMade)
     }
 
-    /// Has the process killed at the point.
+    /// Arms the point, so that the process is killed there.
     pub(crate) fn arm(&self, signal: i32) {
         let written = Point::HeaderWordWritten;
         if self.side == Side::Nested {
             arm(written, self.main_instance(), 1, Action::Signal(signal));
         }
         if self.point == Point::SwitchRequested {
-            // Its packet is asked for while it sleeps in the middle of a record, and so it is to close it itself.
+            // The thread sleeps in the middle of a record while its packet is requested, so it has to close the packet itself.
             arm(written, self.instance(), RECORDS as u64 + 7, Action::Sleep(Duration::from_secs(1)));
         }
         arm(self.point, self.instance(), self.time(), Action::Kill);

@@ -1,4 +1,4 @@
-//! The process that is killed at a point. After each event it says in the shared page how far it has come.
+//! The process that is killed at a point. After each event it writes its progress to the shared page.
 
 use crate::case::{Case, Life, NESTED_PACKETS, PACKET, PACKETS, THREADS};
 use crate::common::oracle::{SharedPage, Words};
@@ -24,7 +24,7 @@ tracepoint::define_trace! {
 
 /// Events of a thread that then idles, or ends.
 const FEW: u64 = 60;
-/// How long a child runs that is not killed.
+/// Maximum run time of a child that is not killed.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 static WORDS: OnceLock<&'static Words> = OnceLock::new();
@@ -33,7 +33,7 @@ thread_local! {
     static THREAD: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Fires an event in the middle of one of the thread that it runs on.
+/// Fires an event in the middle of an event of the interrupted thread.
 extern "C" fn handle(_: i32) {
     let Some(words) = WORDS.get() else { return };
     let thread = THREAD.get();
@@ -43,7 +43,7 @@ extern "C" fn handle(_: i32) {
     word.store(n, Ordering::Release);
 }
 
-/// A ring's file.
+/// The file of a ring.
 struct Ring(File);
 
 impl Ring {
@@ -53,13 +53,13 @@ impl Ring {
         u64::from_le_bytes(bytes)
     }
 
-    /// Returns whether the next event might find no room: half of the packets of a stream are closed and not released.
+    /// Returns whether the next event might find no space: half of the packets of a stream are closed and not released.
     fn is_filling(&self) -> bool {
         let waiting = |closed, released| self.word(closed) - self.word(released);
         waiting(328, 448) >= PACKETS as u64 / 2 || waiting(392, 456) >= NESTED_PACKETS as u64 / 2
     }
 
-    /// Returns whether it is in the pool again. The state is changed before that; the point says when it is done.
+    /// Returns whether it is in the pool again. The state is changed before that; the point shows when it is complete.
     fn is_spare(&self, last_point: u64) -> bool {
         use tracepoint_ring::channel::failpoint::Point;
         let before = [Point::RecycleClosed, Point::RingSpare, Point::HandOnClosed, Point::HandedOn]
@@ -71,9 +71,9 @@ impl Ring {
 struct Producer {
     thread: usize,
     ring: Ring,
-    /// True if it is to wait where the ring fills.
+    /// True if the thread has to wait when the ring fills up.
     drained: bool,
-    /// True if it is to fill its ring before that is drained.
+    /// True if the thread has to fill its ring before that is drained.
     overflows: bool,
 }
 
@@ -89,7 +89,7 @@ impl Producer {
             trace_tick(self.thread as u64, n);
             word.store(n, Ordering::Release);
             if n.is_multiple_of(64) && !self.overflows {
-                // The other one has a turn.
+                // Lets the other thread run.
                 thread::sleep(Duration::from_micros(100));
             }
         }
@@ -141,7 +141,7 @@ pub(crate) fn run(case: &Case, dir: &Path) {
                 producer.run(words, u64::MAX);
             }
         });
-        // The next one finds this one's ring taken.
+        // The next thread finds this one's ring taken.
         while words[thread].load(Ordering::Acquire) == 0 {
             thread::sleep(Duration::from_micros(100));
         }

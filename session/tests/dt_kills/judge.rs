@@ -1,4 +1,4 @@
-//! What must be in the file of a program that was killed.
+//! Checks the file of a program that was killed.
 
 use crate::Round;
 use crate::victim::{HANDED_OVER, TRACE};
@@ -8,14 +8,14 @@ use std::process::Command;
 use tracepoint_reader::convert::{ConvertOptions, convert};
 use tracepoint_reader::{DtTrace, Event, Item, LossKind, Trace, Value};
 
-/// What the rounds were like.
+/// The statistics of the rounds.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    /// Those that had a file when they were killed.
+    /// Number of rounds with a file at the time of the kill.
     pub(crate) files: usize,
-    /// Those that had gone round.
+    /// Number of rounds whose file had wrapped.
     pub(crate) wrapped: usize,
-    /// Those that babeltrace2 has seen too.
+    /// Number of rounds that were also checked with babeltrace2.
     pub(crate) converted: usize,
     pub(crate) events: u64,
 }
@@ -29,14 +29,14 @@ impl Seen {
     }
 }
 
-/// What is kept of a stream.
+/// The remaining part of a stream.
 #[derive(Debug, Default)]
 struct Kept {
-    /// The number that comes next.
+    /// The next number.
     next: u64,
-    /// How many numbers may be missing: events that were lost before the drain ran, and are reported.
+    /// Number of missing numbers that are allowed: events that were lost before the drain ran, and are reported.
     discarded: u64,
-    /// Events up to here, those that were overwritten included.
+    /// Number of events up to here, including overwritten ones.
     recorded: u64,
     events: u64,
 }
@@ -71,13 +71,13 @@ pub(crate) fn judge(directory: &Path, round: Round, convert_too: bool) -> Result
         let word = |at: usize| u64::from_le_bytes(handed_over[at..at + 8].try_into().expect("eight bytes"));
         let (events, packets) = (word(0), word(8));
         told_packets += packets;
-        // A stream of which nothing is left was overwritten by others.
+        // A stream without remaining packets was overwritten by others.
         if let Some(kept) = kept.get(&(stream as u64)).filter(|kept| kept.recorded < events) {
             return Err(format!("stream {stream}: {events} events were handed over, and it ends at {}", kept.recorded));
         }
     }
     let summary = trace.dt().map(DtTrace::summary).ok_or("it is no dt file")?.map_err(|error| error.to_string())?;
-    // The one that is being overwritten is gone.
+    // The slot that is being overwritten is lost.
     let least = told_packets.min(u64::from(round.slots) - 1);
     if summary.packets < least || summary.packets > u64::from(round.slots) {
         return Err(format!("{} packets are left of {told_packets}", summary.packets));
@@ -90,7 +90,7 @@ pub(crate) fn judge(directory: &Path, round: Round, convert_too: bool) -> Result
     Ok(Seen { files: 1, wrapped, converted: usize::from(convert_too), events })
 }
 
-/// Names, types and values are those that were traced, in order, except those that are reported as lost.
+/// Checks that names, types and values are the traced ones, in order, except for those that are reported as lost.
 fn count(event: &Event, kept: &mut Kept) -> Result<(), String> {
     let wrong = || format!("{}: {:?} comes after {kept:?}", event.name(), event.fields);
     let fields = event.fields.as_ref().ok_or_else(wrong)?;
@@ -108,7 +108,7 @@ fn count(event: &Event, kept: &mut Kept) -> Result<(), String> {
     Ok(())
 }
 
-/// babeltrace2 lists as many events of the directory that is made of the file.
+/// Checks that babeltrace2 lists the same number of events for the directory that was converted from the file.
 fn compare(path: &Path, directory: &Path, events: u64) -> Result<(), String> {
     let converted = convert(path, directory, ConvertOptions::default(), |_| {}).map_err(|error| error.to_string())?;
     if converted.packets == 0 {

@@ -1,5 +1,5 @@
-//! `kill -9` at random instants of a session that records into a circular file: the file opens, has its metadata, and holds whole packets,
-//! of each thread without a gap up to the last one that the sink received.
+//! `kill -9` at random times of a session that records to a circular file: the file can be opened, has its metadata, and contains whole
+//! packets, of each thread without a gap up to the last one that the sink received.
 //!
 //! 60 kills, or `DATATRACE_KILLS`. The program starts itself as the victim.
 #![forbid(unsafe_code)]
@@ -23,17 +23,17 @@ struct Round {
     threads: u32,
     /// True if a session drains the rings, at intervals; otherwise a drain runs without pause.
     session: bool,
-    /// When the victim writes its ready byte.
+    /// The time when the victim writes its ready byte.
     ready: Ready,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ready {
-    /// Before it makes the file.
+    /// Before it creates the file.
     BeforeTheFile,
-    /// When it has made the file.
+    /// After it has created the file.
     WithTheFile,
-    /// When the file has wrapped.
+    /// After the file has wrapped.
     Wrapped,
 }
 

@@ -1,4 +1,4 @@
-//! The program that is killed: threads that count, and a sink that reports each packet to the judge once the file has it.
+//! The program that is killed: threads that count, and a sink that reports each packet to the judge once the file contains it.
 
 use crate::describe::describe;
 use crate::{Ready, Round};
@@ -25,7 +25,7 @@ tracepoint::define_trace! {
 
 /// The file of the trace.
 pub(crate) const TRACE: &str = "trace.dt";
-/// For each stream: how many events and packets of it were handed over, each 8 bytes.
+/// For each stream: the number of its events and packets that were handed over, 8 bytes each.
 pub(crate) const HANDED_OVER: &str = "handed-over";
 
 /// A [`DtSink`] that reports its packets.
@@ -37,7 +37,7 @@ struct CountingSink {
 }
 
 impl CountingSink {
-    /// Tells the parent that the process may be killed, if this is the point of the round.
+    /// Notifies the parent that the process may be killed, if this is the time of the round.
     fn say_ready(&self, when: Ready) {
         if self.round.ready == when {
             let mut out = std::io::stdout();
@@ -85,7 +85,7 @@ impl Sink for CountingSink {
     }
 }
 
-/// Event `n` of each thread is its `n`th.
+/// Records forever: event `n` of each thread is its `n`th.
 pub(crate) fn record_for_ever(directory: &Path, round: Round) -> ! {
     let handed_over = File::create(directory.join(HANDED_OVER)).expect("a file");
     let sink = DtSink::create(directory.join(TRACE), round.slots).expect("a new file");
@@ -113,7 +113,7 @@ fn count_for_ever<'scope>(scope: &'scope thread::Scope<'scope, '_>, threads: u32
     }
 }
 
-/// What a session does, by a drain that never rests.
+/// Drains like a session, but without pause.
 fn drain_without_pause(channel: Channel, sink: CountingSink, threads: u32) -> ! {
     let uuid = *b"killed, killed, ";
     let process = ProcessInfo { pid: std::process::id(), ..ProcessInfo::default() };

@@ -1,5 +1,5 @@
-//! Programs of any kind: threads that come early and late and fire events of any type and size, through rings and packets of any size,
-//! drained and flushed at any moment, stopped at the end or before. The account balances, and the decoded events were fired, in that order.
+//! Arbitrary programs: threads that start early and late and fire events of any type and size, through rings and packets of any size,
+//! drained and flushed at any time, stopped at the end or before. The account balances, and the decoded events were fired, in that order.
 
 use crate::common::{Outcome, memory_place};
 use crate::describe::describe;
@@ -30,7 +30,7 @@ tracepoint::define_trace! {
     bytes(thread: u64, n: u64, data: &[u8]) { thread: u64 = thread, n: u64 = n, fixed: [u8; 3] = [n as u8; 3], data: [u8] = data }
 }
 
-/// An event: its type, and how many bytes it brings along.
+/// An event: its type, and the size of its payload.
 #[derive(Clone, Debug)]
 enum Fire {
     Numbers,
@@ -49,11 +49,11 @@ enum Turn {
 #[derive(Clone, Debug)]
 struct Program {
     channel: Channel,
-    /// One after the other; the threads of each run at the same time.
+    /// Groups of threads, one after the other; the threads of a group run at the same time.
     waves: Vec<Vec<Vec<Fire>>>,
-    /// Where the session is drained by hand; else it is one with a thread of its own, and its rings are files.
+    /// The drain's actions if the session is drained by the test; `None` if it is one with its own thread, and its rings are files.
     by_hand: Option<Vec<Turn>>,
-    /// True if it ends while threads of the last wave still run.
+    /// True if it ends while threads of the last group still run.
     ends_early: bool,
 }
 
@@ -98,7 +98,7 @@ fn run(thread: u64, events: &[Fire]) {
     }
 }
 
-/// Runs the threads; `beside` while those of a wave run, and `end` when it is time.
+/// Runs the threads; calls `beside` while those of a group run, and `end` at the end.
 fn run_all(program: &Program, mut beside: impl FnMut(), end: impl FnOnce() -> Outcome) -> Outcome {
     let mut end = Some(end);
     let mut ended = Ok(());
@@ -165,7 +165,7 @@ fn drained_by_hand(program: &Program, turns: &[Turn], trace: &Path) -> Outcome {
     })
 }
 
-/// The number of an event, if its fields are those that its thread fired with that number.
+/// Returns the number of an event, if its fields are those that its thread fired with that number.
 fn check_event(event: &Event, fields: &StructValue, fired: &[&Vec<Fire>]) -> Option<(u64, u64)> {
     let number = |name: &str| fields.get(name).and_then(Value::as_u64);
     let (thread, n) = (number("thread")?, number("n")?);

@@ -1,4 +1,4 @@
-//! What cannot be recorded is refused before anything is switched on, with a word on what to do.
+//! Invalid input is refused before any event is enabled, with advice.
 
 use crate::common::{Outcome, place, view};
 use tracepoint_run_dir::Notice;
@@ -81,7 +81,7 @@ fn an_exclusion_that_matches_no_event_is_only_a_notice() -> Outcome {
     Ok(())
 }
 
-/// As with a session from outside: rules that are added later decide.
+/// As for a remotely controlled session: rules that are added later decide.
 #[test]
 fn a_session_without_rules_records_nothing() -> Outcome {
     own_process!();

@@ -1,4 +1,4 @@
-//! Sessions that change while they run: rules, filters, channels and sinks come and go, and every trace balances.
+//! Sessions that change while they run: rules, filters, channels and sinks are added and removed, and every trace balances.
 
 use crate::common::{Outcome, assert_balances, memory_place, place, process_dirs, view};
 use std::path::Path;
@@ -33,7 +33,7 @@ fn on() -> Vec<String> {
     tracepoint::markers().filter(|marker| marker.is_on()).map(tracepoint::Marker::full_name).collect()
 }
 
-/// How many events of each name are in a trace.
+/// Returns the number of events of each name in a trace.
 fn counts(dir: &Path) -> (usize, usize) {
     let viewed = view(&[dir]);
     (viewed.count("changing:step"), viewed.count("changing:other"))
@@ -116,12 +116,12 @@ fn sinks_are_added_and_removed_while_recording() -> Outcome {
     }
     assert_eq!((counts(&dir("all")), counts(&made)), ((1110, 1110), (1010 + held(&made), 1010 + held(&made))));
     let (steps, others) = counts(&dir("late"));
-    // What was not moved yet when it was added comes, too.
+    // The packets that were still in the rings when it was added are included.
     assert!((10..=110).contains(&steps) && (10..=110).contains(&others), "{steps} {others}");
     Ok(())
 }
 
-/// Recovery finds packets there that have left the rings.
+/// Recovery finds packets there that are no longer in the rings.
 #[test]
 fn the_list_of_outputs_follows_the_sinks() -> Outcome {
     own_process!();
@@ -145,13 +145,13 @@ fn the_list_of_outputs_follows_the_sinks() -> Outcome {
     Ok(())
 }
 
-/// A path below a file, where nothing can be made.
+/// Returns a path below a file, where nothing can be created.
 fn file_in_the_way(file: &Path) -> std::io::Result<std::path::PathBuf> {
     std::fs::write(file, "")?;
     Ok(file.join("below"))
 }
 
-/// How many events of each kind, recorded before a sink was added, were still in the rings then.
+/// Returns the number of events of each kind that were recorded before a sink was added, and still in the rings then.
 fn held(dir: &Path) -> usize {
     counts(dir).0.saturating_sub(1010)
 }
@@ -176,7 +176,7 @@ fn a_flight_recorder_gets_a_sink_and_loses_it() -> Outcome {
     assert_eq!(summary.accounts.len(), 1);
     assert_balances(&dir);
     assert_eq!(counts(&dir), (20, 20), "what is in the rings at the end");
-    // Without its sinks, what it fired and recorded is counted all the same, and its rings are given back.
+    // Without its sinks, the fired and recorded events are still counted, and its rings are released.
     let own = rings.path().join("again");
     let flight =
         Session::builder("flight").events("changing:*").dir(&own).channel(Channel::overwrite(64 << 10).spares(2));
@@ -194,7 +194,7 @@ fn a_flight_recorder_gets_a_sink_and_loses_it() -> Outcome {
     assert!(summary.events().iter().all(|event| (event.fired, event.recorded) == (20, 20)), "{:?}", summary.events());
     assert_eq!(summary.bytes, 0, "no sink took anything");
     assert!(process_dirs(&own).is_empty());
-    // One that is drained needs a sink.
+    // A drained session needs a sink.
     let session = builder(&rings.path().join("other")).events("changing:*").sink(TextSink::new(Vec::new())).start()?;
     let message = session.remove_sink(session.sinks()[0].0).expect_err("the last one").to_string();
     assert!(message.contains("channel `channel0`: without a sink"), "{message}");
@@ -248,7 +248,7 @@ fn channels_are_added_and_removed_while_recording() -> Outcome {
     Ok(())
 }
 
-/// What the metadata of a trace says of mapped code.
+/// Returns the mapped code in the metadata of a trace.
 fn modules(dir: &Path) -> Result<Vec<String>, tracepoint_reader::ReadError> {
     let metadata = Metadata::open(&dir.join("metadata"))?;
     Ok(metadata.modules().map(str::to_owned).collect())
@@ -309,7 +309,7 @@ fn channels_and_sinks_that_cannot_be_added_are_errors() -> Outcome {
     Ok(())
 }
 
-/// As in a session from outside.
+/// As in a remotely controlled session.
 #[test]
 fn the_budget_of_a_session_in_code_switches_events_off() -> Outcome {
     own_process!();
@@ -330,7 +330,7 @@ fn the_budget_of_a_session_in_code_switches_events_off() -> Outcome {
     while !session.notices().iter().any(|notice| matches!(notice, Notice::OverBudget { .. })) {
         thread::yield_now();
     }
-    // What the budget has switched off is on again with the next rule.
+    // The next rule enables the event again that the budget has disabled.
     session.enable("changing:step")?;
     assert_eq!(on().len(), 2);
     session.stop()?;

@@ -1,4 +1,4 @@
-//! Sessions with several channels: what goes where, under which policy, and that all of it balances in one trace.
+//! Sessions with several channels: the assignment of events, the policies, and the balance of the whole trace.
 
 use crate::common::{
     Outcome, again, assert_balances, memory_place, names, part, place, process_dirs, ready, until_ready, view,
@@ -42,7 +42,7 @@ fn event_names(account: &Account, of: &str) -> Vec<String> {
     channel(account, of).events.iter().map(|event| event.name.clone()).collect()
 }
 
-/// How often each event is in each stream class of a trace.
+/// Returns how often each event is in each stream class of a trace.
 fn decoded(dir: &Path) -> Result<BTreeMap<(u64, String), u64>, Box<dyn std::error::Error>> {
     let mut counts = BTreeMap::new();
     for item in Trace::open(dir)?.items() {
@@ -53,7 +53,7 @@ fn decoded(dir: &Path) -> Result<BTreeMap<(u64, String), u64>, Box<dyn std::erro
     Ok(counts)
 }
 
-/// A drained channel, and a small flight recorder beside it.
+/// A drained channel, and a small flight recorder in addition.
 fn builder(dir: &Path) -> SessionBuilder {
     Session::builder("routed")
         .dir(dir)
@@ -98,7 +98,7 @@ fn each_event_is_in_the_stream_of_its_channel() -> Outcome {
         (channel(account, "channel0").policy, channel(account, "flight").policy),
         (Policy::Discard, Policy::Overwrite)
     );
-    // Each with its own rule's filter.
+    // Each with the filter of its own rule.
     let both = event(account, "channel0", "routed:both");
     assert_eq!((both.fired, both.recorded, both.filtered), (100, 100, 0));
     let both = event(account, "flight", "routed:both");
@@ -116,7 +116,7 @@ fn each_event_is_in_the_stream_of_its_channel() -> Outcome {
     assert!(in_trace(1, "routed:step") > 100, "{counts:?}");
     let viewed = view(&[&dir]);
     assert_eq!(viewed.lines.len() as u64, counts.values().sum::<u64>());
-    // The contexts of one are not those of the other.
+    // The contexts of the channels differ.
     let of = |name: &str| viewed.lines.iter().filter(|line| line.contains(name)).collect::<Vec<_>>();
     assert!(of("routed:step").iter().all(|line| line.contains("vtid = ")));
     assert!(of("routed:order").iter().all(|line| !line.contains("vtid = ")));
@@ -126,7 +126,7 @@ fn each_event_is_in_the_stream_of_its_channel() -> Outcome {
     Ok(())
 }
 
-/// What is left out without a channel is left out of all; a limit is its own rule's.
+/// An exclusion without a channel applies to all channels; a limit applies to its rule.
 #[test]
 fn exclusions_apply_to_one_channel_or_to_all() -> Outcome {
     own_process!();
@@ -174,7 +174,7 @@ fn invalid_channels_are_errors() {
     let rule = Rule::new("routed:x").channel("b");
     let error = session().channel(further("b")).events(rule).start().expect_err("no event");
     assert!(error.to_string().starts_with("no event matches `routed:x`"), "{error}");
-    // What was open before the one that cannot be is closed again.
+    // The channels that were opened before the one that fails are closed again.
     let with = |count| (1..count).fold(session(), |session, n| session.channel(further(&format!("n{n}"))));
     let error = with(40).start().expect_err("40 channels").to_string();
     assert!(error.contains("the session has 40 channels, and may have at most 16"), "{error}");
@@ -223,7 +223,7 @@ fn state_dumps_reach_all_channels() -> Outcome {
     Ok(())
 }
 
-/// The memory cap and the place of the rings are the session's, not each channel's.
+/// The memory cap and the location of the rings belong to the session, not to each channel.
 #[test]
 fn the_memory_cap_counts_all_channels() {
     own_process!();
@@ -240,7 +240,7 @@ fn the_memory_cap_counts_all_channels() {
     assert!(error.contains("exceed its cap of 1048576"), "{error}");
 }
 
-/// A program that rotates: what the flight recorder holds comes at the end, into the last chunk.
+/// A program that rotates: the contents of the flight recorder are written at the end, to the last chunk.
 #[test]
 fn the_account_of_each_chunk_balances() -> Outcome {
     own_process!();
@@ -268,7 +268,7 @@ fn the_account_of_each_chunk_balances() -> Outcome {
 fn record(place: &Path) -> Outcome {
     let session = builder(&place.join("session")).sink(CtfSink::create(place.join("trace"))?).start()?;
     fire();
-    // The one that is drained is in part with the sink, in part in its ring.
+    // The events of the drained channel are partly in the sink, partly in its ring.
     session.rotate()?;
     trace_order(STEPS);
     trace_step(STEPS);

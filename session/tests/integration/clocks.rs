@@ -1,4 +1,4 @@
-//! Sessions with other clocks than the machine's best. One test: a process has one clock.
+//! Sessions with other clocks than the best one of the machine. One test: a process has one clock.
 
 use crate::common::{Outcome, assert_balances, place, view};
 use std::path::Path;
@@ -14,7 +14,7 @@ tracepoint::define_trace! {
 
 const EVENTS: u32 = 1000;
 
-/// Counts by sevens.
+/// A clock that advances by sevens.
 fn sevens() -> u64 {
     static TIME: AtomicU64 = AtomicU64::new(0);
     TIME.fetch_add(7, Ordering::Relaxed) + 7
@@ -32,7 +32,7 @@ fn fire() {
     }
 }
 
-/// What babeltrace2 says of the trace: the metadata's clock, and all numbers, in the order of each stream.
+/// Returns the output of babeltrace2 for the trace: the metadata's clock, and all numbers, in the order of each stream.
 fn look(dir: &Path) -> Result<String, Box<dyn std::error::Error>> {
     let viewed = view(&[dir]);
     assert_eq!(viewed.warnings, "");
@@ -55,11 +55,11 @@ fn every_clock_makes_a_trace() -> Outcome {
     let place = place();
     let dir = |name: &str| place.path().join(name);
 
-    // The best clock of the machine is on the axis that all processes share.
+    // The best clock of the machine uses the time axis that all processes share.
     let session = Session::builder("clocks").events("clocks:*").sink(CtfSink::create(dir("monotonic"))?).start()?;
     assert!(["tsc", "clock_gettime"].contains(&clock::name()));
     fire();
-    // Another clock is refused meanwhile, the same one is not.
+    // Meanwhile another clock is refused, and the same one is accepted.
     let refused = Session::builder("other")
         .events("clocks:*")
         .clock(Clock::Coarse)

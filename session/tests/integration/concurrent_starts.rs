@@ -1,4 +1,4 @@
-//! Processes that start and stop under one name at the same time make and remove the same directories, and all succeed.
+//! Processes that start and stop under one name at the same time create and remove the same directories, and all succeed.
 
 use crate::common::{Outcome, again, memory_place, names, part};
 use std::process::Child;

@@ -49,7 +49,7 @@ fn every_context_is_in_every_record() -> Outcome {
     assert_eq!((viewed.lines.len(), viewed.warnings.as_str()), (12, ""));
     let pid = std::process::id();
     assert_eq!(viewed.count(&format!("{{ vpid = {pid}, vtid = ")), 12, "{:#?}", viewed.lines);
-    // The kernel keeps 15 bytes, which may be in the middle of a character.
+    // The kernel keeps 15 bytes, which may end in the middle of a character.
     for (name, number) in [("first", 0), ("a name that is ", 1), ("xünïcödé n", 2)] {
         let user = u64::MAX - number;
         assert_eq!(viewed.count(&format!("procname = \"{name}\", cpu_id = ")), 4, "{name}: {:#?}", viewed.lines);
@@ -99,7 +99,7 @@ fn channels_have_contexts_of_their_own() -> Outcome {
     Ok(())
 }
 
-/// A process that is killed leaves its contexts, too.
+/// A killed process leaves its contexts as well.
 #[test]
 fn contexts_are_recovered() -> Outcome {
     const TEST: &str = "contexts_are_recovered";

@@ -1,5 +1,5 @@
-//! Ring files that are cut off while a session runs: the program ends by SIGBUS, or, where the session asked for it, goes on and says
-//! what happened; and SIGBUS of other origin does what it did before.
+//! Ring files that are truncated while a session runs: the program ends by SIGBUS, or, if the session is configured so, continues and
+//! reports the loss; and SIGBUS with another cause has the same effect as before.
 #![cfg(target_os = "linux")]
 
 use crate::common::{Outcome, again, event, memory_place, part, process_dirs, ring_files};
@@ -27,7 +27,7 @@ fn session(place: &Path, channel: Channel) -> Result<SessionBuilder, Box<dyn std
     Ok(Session::builder("cut").events("cut:*").channel(channel.spares(2)).dir(place.join("session")).sink(sink))
 }
 
-/// Cuts all rings there are to `len` bytes.
+/// Truncates all existing rings to `len` bytes.
 fn cut_off(place: &Path, len: u64) -> Outcome {
     for ring in process_dirs(&place.join("session")).iter().flat_map(|dir| ring_files(dir)) {
         File::options().write(true).open(ring)?.set_len(len)?;
@@ -35,7 +35,7 @@ fn cut_off(place: &Path, len: u64) -> Outcome {
     Ok(())
 }
 
-/// Returns whether the ring of this thread was made after all were cut off.
+/// Returns whether the ring of this thread was created after all were truncated.
 fn owns_whole_ring(place: &Path) -> bool {
     const SIZE: usize = 64 << 10;
     let tid = rustix::thread::gettid().as_raw_nonzero().get();
@@ -53,7 +53,7 @@ fn fire(phase: u64) {
     }
 }
 
-/// How the test ends that has this part, in another process.
+/// Returns the exit status of the test with this part, in another process.
 fn ending(test: &str, what: &str) -> ExitStatus {
     let place = memory_place();
     // A process that is expected to die writes no core file.
@@ -73,7 +73,7 @@ fn go_on(place: &Path, channel: Channel, len: u64) -> Outcome {
     let busy = thread::spawn(|| fire(1));
     fire(1);
     busy.join().map_err(|_| "it panicked")?;
-    // This thread gets other rings, at first perhaps spare ones that were cut off, too. What it fires in one that was not is recorded.
+    // This thread gets other rings, initially perhaps truncated spare ones. Events in a ring that was not truncated are recorded.
     let recorded = || {
         let status = session.status();
         status.events().iter().find(|event| event.name == "cut:seen").map_or(0, |event| event.recorded)
@@ -82,16 +82,16 @@ fn go_on(place: &Path, channel: Channel, len: u64) -> Outcome {
         let before = recorded();
         tracepoint::trace!(seen(2, 0));
         match owns_whole_ring(place) {
-            // A ring without its end serves until the thread comes there.
+            // A ring without its end can be used until the thread reaches the end.
             false => fire(1),
             true if recorded() > before => break,
-            // Full, until the drain has been there.
+            // Full, until the drain has run.
             true => thread::yield_now(),
         }
     }
     let summary = match session.stop() {
         Ok(summary) => summary,
-        // The kernel reads lost memory for a sink before the program does: that is no signal, but a write that fails.
+        // The kernel reads lost memory for a sink before the program does: the write fails, without a signal.
         Err(SessionError::Sinks { summary, .. }) => *summary,
         Err(error) => return Err(error.into()),
     };
@@ -122,7 +122,7 @@ fn a_guarded_program_continues_and_reports_the_loss() -> Outcome {
         return go_on(Path::new(place), channel, len.parse()?);
     }
     for policy in ["discard", "overwrite"] {
-        // All; all but the header; the middle of the packets.
+        // All; all except the header; from the middle of the packets.
         for len in [0, 4096, 30_000] {
             let status = ending("a_guarded_program_continues_and_reports_the_loss", &format!("{policy} {len}"));
             assert!(status.success(), "{policy}, cut to {len}: {status}");
@@ -158,7 +158,7 @@ extern "C" fn informed(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void)
     unsafe { libc::_exit(if code == libc::BUS_ADRERR { 43 } else { 44 }) };
 }
 
-/// Has a SIGBUS of its own while it is guarded.
+/// Causes another SIGBUS while the rings are guarded.
 fn other_signal(what: &str, place: &Path) -> Outcome {
     let handler = match what {
         "plain" => Some((SigHandler::Handler(plain), SaFlags::empty())),
@@ -176,7 +176,7 @@ fn other_signal(what: &str, place: &Path) -> Outcome {
     cut_off(place, 0)?;
     fire(1);
     if what == "ignored" {
-        // One that is sent is ignored, as before; the next is not sent.
+        // A sent signal is ignored, as before; the next one is not sent.
         raise(Signal::SIGBUS)?;
     }
     let file = tempfile::tempfile()?;

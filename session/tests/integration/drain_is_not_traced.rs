@@ -1,4 +1,5 @@
-//! A sink that traces: what it fires on the session's own thread is not recorded, or it would make work for itself without end.
+//! A sink that traces: the events that it fires on the session's own thread are not recorded, because they would cause further events
+//! without end.
 
 use crate::common::{Outcome, event};
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! A session that is dropped by a panic is complete.
+//! A session that is dropped during a panic is complete.
 
 use crate::common::{Outcome, assert_balances, place, view};
 use std::panic::catch_unwind;

@@ -1,4 +1,4 @@
-//! Sinks that fail, stall and make short writes: the program continues, and events that they did not take are counted.
+//! Sinks that fail, stall and make short writes: the program continues, and the events that they did not write are counted.
 
 use crate::common::{Outcome, assert_balances, event, lost, place, sum_of_streams, view};
 use rustix::io::Errno;
@@ -25,7 +25,7 @@ fn session() -> SessionBuilder {
         .channel(Channel::discard(64 << 10).packets(16).overflow(0))
 }
 
-/// Fires until the session fares as wanted.
+/// Fires until the status satisfies the condition.
 fn fire_until(session: &Session, n: &mut u64, enough: impl Fn(&Status) -> bool) {
     while !enough(&session.status()) {
         (*n..*n + 1000).for_each(|n| tracepoint::trace!(seen(n)));
@@ -34,7 +34,7 @@ fn fire_until(session: &Session, n: &mut u64, enough: impl Fn(&Status) -> bool) 
     }
 }
 
-/// What `stop` says of a sink that failed.
+/// Returns the error of `stop` for a sink that failed, and the summary.
 fn failure(session: Session) -> Result<(String, Summary), Box<dyn std::error::Error>> {
     match session.stop() {
         Ok(summary) => Err(format!("nothing is said: {summary:?}").into()),
@@ -43,7 +43,7 @@ fn failure(session: Session) -> Result<(String, Summary), Box<dyn std::error::Er
     }
 }
 
-/// Fired events are recorded or lost, and recorded events are written or lost.
+/// Checks that fired events are recorded or lost, and recorded events are written or lost.
 fn check_account(summary: &Summary, fired: u64) -> Outcome {
     let seen = event(summary, "weather:seen");
     assert_eq!((seen.fired, seen.fired), (fired, seen.recorded + lost(seen)), "{seen:?}");
@@ -53,7 +53,7 @@ fn check_account(summary: &Summary, fired: u64) -> Outcome {
     Ok(())
 }
 
-/// A CTF directory on a medium that fails for a while, with one error of the system's, at one packet in three or at all.
+/// A CTF directory on a medium that fails for a while, with one system error, at one packet in three or at all.
 struct Stormy {
     directory: CtfSink,
     errno: i32,
@@ -129,10 +129,10 @@ fn failed_packets_are_counted_and_later_ones_are_tried() -> Outcome {
     Ok(())
 }
 
-/// How many events are few.
+/// A small number of events.
 const EVENTS: u64 = 500;
 
-/// Text on a medium that takes a few bytes at a time and is interrupted in between.
+/// Text on a medium that accepts a few bytes at a time and is interrupted in between.
 #[derive(Clone, Default)]
 struct Trickle(Arc<Mutex<(Vec<u8>, usize)>>);
 
@@ -194,7 +194,7 @@ fn a_stalled_and_broken_pipe_does_not_stop_the_session() -> Outcome {
     own_process!();
     let (reader, writer) = io::pipe()?;
     let session = session().sink(TextSink::new(writer).pending(1)).start()?;
-    // The pipe is not read: the sink blocks, and so does `Session::status`. The program does not.
+    // The pipe is not read: the sink blocks, and so does `Session::status`, but the program does not.
     let mut n = 0;
     for _ in 0..50 {
         (n..n + 1000).for_each(|n| tracepoint::trace!(seen(n)));

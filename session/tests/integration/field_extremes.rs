@@ -1,5 +1,5 @@
-//! Every field type at its extremes, recorded by several threads and read by babeltrace2: each field of each event equals what a
-//! probe, which writes plain values, saw at the same time.
+//! Every field type at its extremes, recorded by several threads and read by babeltrace2: each field of each event equals the value that a
+//! probe, which writes plain values, received at the same time.
 
 use crate::common::{Outcome, assert_balances, place};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use tracepoint_session::sinks::CtfSink;
 use tracepoint_session::{Channel, Session};
 
-/// What one event is made of.
+/// The data of one event.
 struct Sample {
     small: (u8, i8, u16, i16),
     large: (u32, i32, u64, i64),
@@ -123,7 +123,7 @@ fn sample(n: usize) -> Sample {
     }
 }
 
-/// The text that babeltrace2 has for a string.
+/// Returns the text that babeltrace2 prints for a string.
 fn quoted(bytes: &[u8]) -> Vec<u8> {
     let mut out = vec![b'"'];
     for &byte in bytes {
@@ -149,7 +149,7 @@ fn array(elements: impl Iterator<Item = String>) -> String {
     text + " ]"
 }
 
-/// As C's `%g` writes it: what C's own printf makes of it, by way of the printf program of coreutils.
+/// Formats like C's `%g`, using C's own printf through the printf program of coreutils.
 fn printed(value: f64) -> String {
     if value.is_nan() {
         return "nan".to_owned();
@@ -161,7 +161,7 @@ fn printed(value: f64) -> String {
     String::from_utf8(output.expect("coreutils' printf runs").stdout).expect("a number")
 }
 
-/// The line of an event from `{ number = …` on, written from plain values.
+/// Returns the line of an event from `{ number = …` on, formatted from plain values.
 fn expected(number: u64, s: &Sample) -> Vec<u8> {
     let mut line = format!(
         "{{ number = {number}, integer = {}, string = {}, event = {}, stream = {}, trace = {}, clock = {}, env = {}, \
@@ -251,7 +251,7 @@ fn recorded_fields_equal_the_probed_arguments() -> Outcome {
     assert!(output.status.success());
     let mut seen = Arc::into_inner(seen).expect("the probe is gone").into_inner()?;
     let (mut empty, mut blank, start) = (0, 0, b"{ number = ".as_slice());
-    // A string's line breaks are escaped, so that a line is an event.
+    // Line breaks in a string are escaped, so each line is an event.
     for line in output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
         let Some(at) = line.windows(start.len()).position(|window| window == start) else {
             let line = String::from_utf8_lossy(line);

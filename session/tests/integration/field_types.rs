@@ -1,5 +1,5 @@
-//! Fields of the types that programs have: values that may be absent, times, addresses, owned texts, enumerations by derive, and what
-//! `Display` and `Debug` write. They are recorded, and read by babeltrace2, by our text and JSON, by filters and by statistics.
+//! Fields of the types in real programs: values that may be absent, times, addresses, owned texts, derived enumerations, and the output of
+//! `Display` and `Debug`. They are recorded, and read by babeltrace2, by our text and JSON, by filters and by statistics.
 
 use crate::common::{place, view};
 use std::borrow::Cow;
@@ -22,7 +22,7 @@ enum Mode {
     Run,
 }
 
-/// Not `Copy`, with numbers of its own.
+/// Not `Copy`, with its own numbers.
 #[derive(tracepoint::TraceEnum)]
 #[repr(i16)]
 enum Status {
@@ -30,7 +30,7 @@ enum Status {
     Done = 300,
 }
 
-/// What one event is made of.
+/// The data of one event.
 struct Sample {
     name: String,
     shared: Arc<str>,
@@ -126,7 +126,7 @@ fn maybe(is_there: bool) -> Maybe {
     }
 }
 
-/// Records what `fire` fires under this rule.
+/// Records the events that `fire` fires under this rule.
 fn recorded(directory: &Path, rule: Rule, fire: impl FnOnce()) -> Result<Vec<Event>, Box<dyn std::error::Error>> {
     let session = Session::builder("types")
         .events(rule)
@@ -202,7 +202,7 @@ fn every_reader_shows_them() -> Result<(), Box<dyn std::error::Error>> {
         assert_eq!(event.as_object().map(|fields| fields.keys().map(String::as_str).collect()), Some(names.to_vec()));
     }
 
-    // What walks packets without decoding them.
+    // Code that walks packets without decoding them.
     let trace = Trace::open(&directory)?;
     let (_, metadata) = trace.metadata().next().ok_or("no metadata")?;
     assert!(RecordSizes::of(metadata).is_some());
@@ -212,7 +212,7 @@ fn every_reader_shows_them() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// An absent value is different from every value, as NaN is.
+/// An absent value differs from every value, like NaN.
 #[test]
 fn filters_and_statistics_know_absent_values() -> Result<(), Box<dyn std::error::Error>> {
     own_process!();

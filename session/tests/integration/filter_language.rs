@@ -38,7 +38,7 @@ const FIELDS: &[FieldDescriptor] = &[
     field("took", FieldType::Duration),
 ];
 
-/// One event with these fields.
+/// Returns the fields of one event.
 fn value(index: usize) -> Option<Value<'static>> {
     const DATA: Sequence<'static, u8> = Sequence(b"GET /index");
     const DIGEST: Array<'static, u8, 3> = Array(b"abc");
@@ -104,7 +104,7 @@ fn these_filters_accept_the_event() {
     }
 }
 
-/// A program refuses events whose fields differ from those that it was compiled for.
+/// A program rejects events whose fields differ from those that it was compiled for.
 #[test]
 fn events_with_other_fields_are_refused() {
     for filter in ["size == 1", "!(size == 1)", "prev_comm == \"*\"", "prev_comm != comm", "mode != \"Run\"", "!idle"] {
@@ -184,7 +184,7 @@ fn filters_over_the_bounds_are_refused() {
     ] {
         assert!(Expression::parse(&filter).is_err(), "{filter}");
     }
-    // Each parenthesis keeps one operand waiting.
+    // Each parenthesis leaves one operand on the stack.
     let waiting = |n: usize| format!("{}1{}", "1 | (".repeat(n), ")".repeat(n));
     assert!(accepts(&waiting(31)));
     let error = Expression::parse(&waiting(32)).and_then(|filter| filter.compile(FIELDS)).expect_err("too deep");

@@ -1,4 +1,4 @@
-//! Filters against an oracle: random expression trees are written as text, and the compiled filter must decide as a walk over the tree does.
+//! Filters against an oracle: random expression trees are written as text, and the compiled filter must decide like a walk over the tree.
 
 use crate::seed;
 use proptest::prelude::*;
@@ -132,7 +132,7 @@ fn compare(integer: i128, float: f64) -> Option<Ordering> {
     let order = if power >= 0 {
         integer.cmp(&(mantissa << power))
     } else if power > -54 {
-        // The integer has 65 bits, so that the shift does not overflow.
+        // The integer has 65 bits, so the shift does not overflow.
         (integer << -power).cmp(&mantissa)
     } else {
         // The float is smaller than one.
@@ -206,7 +206,7 @@ fn write(condition: &Condition) -> String {
         Condition::Bool => "b".to_owned(),
         Condition::Constant(constant) => constant.to_string(),
         Condition::Not(operand) => format!("!({})", write(operand)),
-        // Without the parentheses that the grammar does not need.
+        // Without the parentheses that the grammar does not require.
         Condition::And(left, right) => format!("({}) && {}", write(left), write_side(right)),
         Condition::Or(left, right) => format!("{} || {}", write(left), write_side(right)),
         Condition::Integers(operator, left, right) => {
@@ -288,7 +288,7 @@ fn condition() -> impl Strategy<Value = Condition> {
     })
 }
 
-/// The number of cases is `FILTER_CASES`, or 500.
+/// Returns the number of cases: `FILTER_CASES`, or 500.
 fn config() -> Config {
     let cases = std::env::var("FILTER_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(500);
     Config { cases, failure_persistence: None, rng_seed: RngSeed::Fixed(seed::or(1)), ..Config::default() }
@@ -309,7 +309,7 @@ proptest! {
         }
     }
 
-    /// Any text is parsed or refused, and the error has a place in the text.
+    /// Any text is parsed or rejected, and the error's place is within the text.
     #[test]
     fn any_text_is_parsed_or_refused(text in "([ius]|[0-9x.e]{1,4}|[&|!=<>~^()-]{1,2}|\"[*?a\\\\]{0,3}\"| ){0,12}", event in event()) {
         match Expression::parse(&text).and_then(|filter| filter.compile(&FIELDS)) {

@@ -1,4 +1,4 @@
-//! A flight recorder that the program itself reads: snapshots while it records, in files and in memory.
+//! A flight recorder that the program itself reads: snapshots during the recording, in files and in memory.
 
 use crate::common::{Outcome, assert_balances, memory_place, names, place, view};
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ fn flight(name: &str, bytes: usize) -> SessionBuilder {
     Session::builder(name).events("recorder:step").channel(Channel::overwrite(bytes))
 }
 
-/// The numbers of the events of each thread in a trace, which are in order.
+/// Returns the numbers of the events of each thread in a trace, which are in order.
 pub(crate) fn numbers(trace: &Path) -> Result<BTreeMap<u64, Vec<u64>>, Box<dyn std::error::Error>> {
     let mut numbers: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     for item in Trace::open(trace)?.items() {
@@ -35,14 +35,14 @@ pub(crate) fn numbers(trace: &Path) -> Result<BTreeMap<u64, Vec<u64>>, Box<dyn s
     Ok(numbers)
 }
 
-/// Verifies a snapshot of a session that goes on; its events by thread.
+/// Verifies a snapshot of a session that continues; returns its events by thread.
 pub(crate) fn checked(trace: &Path) -> Result<BTreeMap<u64, Vec<u64>>, Box<dyn std::error::Error>> {
     assert_balances(trace);
     assert_eq!(verify(trace)?.snapshots(), 1, "it says that it is a snapshot");
     numbers(trace)
 }
 
-/// The summary of a flight recorder counts what was overwritten.
+/// The summary of a flight recorder counts the overwritten events.
 #[test]
 fn the_summary_says_what_was_overwritten() -> Outcome {
     own_process!();
@@ -60,7 +60,7 @@ fn the_summary_says_what_was_overwritten() -> Outcome {
     Ok(())
 }
 
-/// The snapshot ends with the last event before it, and the session goes on: in files and in memory, without a sink.
+/// The snapshot ends with the last event before it, and the session continues: in files and in memory, without a sink.
 #[test]
 fn a_snapshot_ends_with_the_last_event() -> Outcome {
     own_process!();
@@ -92,7 +92,7 @@ fn a_snapshot_ends_with_the_last_event() -> Outcome {
     Ok(())
 }
 
-/// Each snapshot balances, and has a contiguous part of the events of each thread, up to its last one or nearly so.
+/// Each snapshot balances, and contains a contiguous part of the events of each thread, up to its last one or almost.
 #[test]
 fn snapshots_beside_threads_at_full_rate() -> Outcome {
     const THREADS: u64 = 4;
@@ -130,7 +130,7 @@ fn snapshots_beside_threads_at_full_rate() -> Outcome {
                 }
                 Ok(())
             };
-            // Beside itself as well. The threads end also if one of both panics.
+            // Concurrently with itself as well. The threads also end if one of both panics.
             let (mine, theirs) = (scope.spawn(both), scope.spawn(both));
             let (mine, theirs) = (mine.join(), theirs.join());
             stop.store(true, Ordering::Relaxed);
@@ -142,7 +142,7 @@ fn snapshots_beside_threads_at_full_rate() -> Outcome {
     Ok(())
 }
 
-/// A trace of a session with a sink has what the sink has kept, and what is in the rings; also across rotations.
+/// A trace of a session with a sink contains the packets that the sink has kept, and the contents of the rings; also across rotations.
 #[test]
 fn a_snapshot_has_the_packets_of_sinks_and_rings() -> Outcome {
     own_process!();
@@ -173,7 +173,7 @@ fn a_snapshot_has_the_packets_of_sinks_and_rings() -> Outcome {
     Ok(())
 }
 
-/// After `flush` a CTF directory has everything, though no packet was full or old.
+/// After `flush` a CTF directory contains everything, although no packet was full or old.
 #[test]
 fn flush_moves_open_packets_to_the_sinks() -> Outcome {
     own_process!();
@@ -191,7 +191,7 @@ fn flush_moves_open_packets_to_the_sinks() -> Outcome {
     Ok(())
 }
 
-/// A text sink keeps no trace: what has gone there is counted as lost in a snapshot, which balances.
+/// A text sink keeps no trace: events written to it are counted as lost in a snapshot, which balances.
 #[test]
 fn events_that_went_to_a_text_sink_are_counted() -> Outcome {
     own_process!();
@@ -206,7 +206,7 @@ fn events_that_went_to_a_text_sink_are_counted() -> Outcome {
     }
     let out = place.path().join("out");
     let summary = session.snapshot(&out)?;
-    // The newest are still in the ring.
+    // The newest events are still in the ring.
     let gone = summary.lost.get("sink").copied().unwrap_or(0);
     assert!(gone > 0 && checked(&out)?[&0].iter().copied().eq(gone..10_000), "{summary:?}");
     session.stop()?;

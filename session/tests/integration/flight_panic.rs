@@ -1,4 +1,4 @@
-//! A snapshot at the first panic of a process. `scripts/abort.sh` has panics that end the process.
+//! A snapshot at the first panic of a process. `scripts/abort.sh` tests panics that end the process.
 
 use crate::common::{Outcome, memory_place, names, place};
 use crate::flight::{checked, numbers};
@@ -16,7 +16,7 @@ fn flight(name: &str, bytes: usize) -> SessionBuilder {
     Session::builder(name).events("panicking:step").channel(Channel::overwrite(bytes))
 }
 
-/// The snapshots of the first panic, of two sessions, one of which has a directory that is taken.
+/// The snapshots of two sessions at the first panic; the directory of one session is not empty.
 #[test]
 fn the_first_panic_takes_snapshots() -> Outcome {
     own_process!();
@@ -33,7 +33,7 @@ fn the_first_panic_takes_snapshots() -> Outcome {
         });
         thread.map(|thread| thread.join().is_err())
     };
-    // A panic in a probe is caught, and is not the one.
+    // A panic in a probe is caught, and does not count as the first.
     let probe = register_trace_other(|_| panic!("in a probe"))?;
     tracepoint::trace!(other(1));
     drop(probe);
@@ -44,7 +44,7 @@ fn the_first_panic_takes_snapshots() -> Outcome {
     let [name] = &beside()[..] else { return Err(format!("{:?}", beside()).into()) };
     assert!(name.starts_with(&format!("taken-{}-2", std::process::id())) && name.ends_with('Z'), "{name}");
     assert!(checked(&place.path().join(name))?[&1] == [0]);
-    // Each session takes one.
+    // Each session takes one snapshot.
     assert!(panic(2)? && catch_unwind(AssertUnwindSafe(|| panic!("caught"))).is_err());
     assert_eq!(beside().len(), 1);
     assert!(!numbers(&free)?.contains_key(&2));
@@ -53,7 +53,7 @@ fn the_first_panic_takes_snapshots() -> Outcome {
     Ok(())
 }
 
-/// Of threads that panic at once, each ends when the snapshot is there, though one holds the lock of standard error.
+/// If several threads panic at once, each ends after the snapshot is complete, even if one holds the lock of standard error.
 #[test]
 fn panics_at_once_wait_for_the_snapshot() -> Outcome {
     own_process!();

@@ -1,4 +1,5 @@
-//! Snapshots that cannot be taken: each has a typed error, leaves nothing, and does not disturb the session. And those of an agent's sessions.
+//! Snapshots that cannot be taken: each has a typed error, leaves no files, and does not disturb the session. Also snapshots of an agent's
+//! sessions.
 
 use crate::common::{Outcome, again_mounted, memory_place, names, part, place};
 use crate::flight::checked;
@@ -77,7 +78,7 @@ fn what_cannot_be_is_a_typed_error() -> Outcome {
     Ok(())
 }
 
-/// `stop` waits for a snapshot that is being written; one that comes later finds the session stopped.
+/// `stop` waits for a snapshot that is being written; a later one finds the session stopped.
 #[test]
 fn a_snapshot_of_a_stopped_session_is_an_error() -> Outcome {
     own_process!();
@@ -108,7 +109,7 @@ fn a_snapshot_of_a_stopped_session_is_an_error() -> Outcome {
     Ok(())
 }
 
-/// A full disk leaves nothing, and is reported; the session goes on.
+/// A full disk leaves no files, and is reported; the session continues.
 #[test]
 fn a_full_disk_leaves_nothing() -> Outcome {
     own_process!();
@@ -134,7 +135,7 @@ fn a_full_disk_leaves_nothing() -> Outcome {
     Ok(())
 }
 
-/// An agent takes snapshots of what its process records for sessions from outside, rotates and flushes them.
+/// An agent takes snapshots of the events that its process records for remotely controlled sessions, and rotates and flushes them.
 #[test]
 fn an_agent_has_the_sessions_from_outside() -> Outcome {
     own_process!();

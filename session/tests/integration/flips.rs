@@ -1,4 +1,4 @@
-//! A flipped bit in a packet that was kept is found, wherever the packet is, and reported with its place.
+//! A flipped bit in a kept packet is detected, wherever the packet is, and reported with its place.
 
 use crate::common::{Outcome, memory_place, place, process_dirs};
 use crate::seed;
@@ -22,7 +22,7 @@ tracepoint::define_trace! {
 
 const EVENTS: u64 = 600;
 
-/// A generator of random numbers: xorshift.
+/// A random number generator: xorshift.
 struct Random(u64);
 
 impl Random {
@@ -53,7 +53,7 @@ fn flip(bytes: &mut [u8], bit: usize) {
     bytes[bit / 8] ^= 1 << (bit % 8);
 }
 
-/// What can be read of a trace: the number of its events, and the damage.
+/// Returns the number of readable events of a trace, and the damage.
 fn view(path: &Path) -> Result<(u64, Vec<Damage>), Box<dyn std::error::Error>> {
     let (mut events, mut damage) = (0, Vec::new());
     for item in Trace::open(path)?.items() {
@@ -79,7 +79,7 @@ fn a_flip_in_a_stream_file_costs_its_packet_and_is_reported() -> Outcome {
     assert!(report.passed() && report.unchecked == 0, "{report:?}");
     let (all, damage) = view(&dir)?;
     assert_eq!((all, damage.len()), (EVENTS, 0));
-    // The packets of each file, and how many events each has.
+    // The packets of each file, and the number of events in each.
     let mut packets: Vec<(PathBuf, Range<u64>, u64)> = Vec::new();
     for path in stream_files(&dir)? {
         let found = Packets::open(&metadata, &path)?.collect::<Result<Vec<_>, _>>()?;
@@ -97,7 +97,7 @@ fn a_flip_in_a_stream_file_costs_its_packet_and_is_reported() -> Outcome {
     }
     let mut random = Random(seed::seed() | 1);
     for round in 0..1000 {
-        // By the sizes of the packets, as flips come, and now and then in a header.
+        // In proportion to the sizes of the packets, like real bit flips, and sometimes in a header.
         let (path, range, events) = &packets[random.below(packets.len())];
         let length = if round % 4 == 0 { 96 } else { (range.end - range.start) as usize };
         let bit = range.start as usize * 8 + random.below(length * 8);
@@ -108,7 +108,7 @@ fn a_flip_in_a_stream_file_costs_its_packet_and_is_reported() -> Outcome {
         let what = format!("bit {bit} of {}", path.display());
         let (shown, damage) = view(&dir)?;
         let [damage] = damage.as_slice() else { return Err(format!("{what}: {damage:?}").into()) };
-        // A contradiction in a header is found behind it.
+        // A contradiction in a header is detected after it.
         assert!(
             damage.file == *path && (range.start..=range.end).contains(&damage.offset),
             "{what} in {range:?}: {damage}"
@@ -124,7 +124,7 @@ fn a_flip_in_a_stream_file_costs_its_packet_and_is_reported() -> Outcome {
     Ok(())
 }
 
-/// What is shown of a trace, as text.
+/// Returns a trace as text.
 fn text_of(path: &Path) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
     let (mut text, mut writer) = (Vec::new(), TextWriter::new(TextOptions::default()));
     for item in Trace::open(path)?.items() {
@@ -154,7 +154,7 @@ fn a_flip_in_the_metadata_that_changes_what_is_shown_is_found() -> Outcome {
         let mut bad = good.clone();
         flip(&mut bad, bit);
         fs::write(&file, &bad)?;
-        // Metadata that is not well formed is an error of all verbs.
+        // Malformed metadata is an error of all verbs.
         let Ok(report) = verify(&dir) else { continue };
         parsed += 1;
         if report.passed() {
@@ -166,7 +166,7 @@ fn a_flip_in_the_metadata_that_changes_what_is_shown_is_found() -> Outcome {
         }
     }
     assert!(parsed > 50 && found > parsed * 9 / 10, "{found} of {parsed}");
-    // Older traces, and those of other tracers, have no checksums.
+    // Older traces, and traces of other tracers, have no checksums.
     let text = String::from_utf8(good)?;
     let older: Vec<_> = text.lines().filter(|line| !line.starts_with("/*crc32c ")).collect();
     fs::write(&file, older.join("\n"))?;
@@ -215,7 +215,7 @@ fn a_flip_in_a_dt_file_is_reported() -> Outcome {
     Ok(())
 }
 
-/// Where the packets are that have left the ring, by the numbers that recovery gives them.
+/// Returns the places of the packets that have left the ring, by the numbers that recovery gives them.
 fn taken_packets(ring: &[u8]) -> Vec<(u64, Range<usize>)> {
     let word = |at: usize| u64::from_le_bytes(ring[at..at + 8].try_into().expect("eight bytes"));
     let [offset, size, count] = [96, 104, 112].map(|at| word(at) as usize);
@@ -226,14 +226,14 @@ fn taken_packets(ring: &[u8]) -> Vec<(u64, Range<usize>)> {
         .collect()
 }
 
-/// Copies what a process leaves in its directory if it is killed now.
+/// Copies the files that a process would leave in its directory if it were killed now.
 fn copy_as_killed(directory: &Path, copy: &Path) -> std::io::Result<()> {
     fs::create_dir(copy)?;
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let mut bytes = fs::read(entry.path())?;
         if entry.path().extension().is_some_and(|extension| extension == "ring") {
-            // Another process, which does not run any more: start times that differ by one clock tick may be of one process.
+            // Another process, which is no longer running: start times that differ by one clock tick may denote the same process.
             bytes[1032] ^= 4;
         }
         fs::write(copy.join(entry.file_name()), bytes)?;
@@ -241,7 +241,7 @@ fn copy_as_killed(directory: &Path, copy: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Packets that the process itself has taken keep their checksums in the ring until their places are used again.
+/// Packets that the process itself has taken keep their checksums in the ring until their slots are reused.
 #[test]
 fn a_flip_in_a_ring_is_reported_by_recovery() -> Outcome {
     own_process!();
@@ -262,7 +262,7 @@ fn a_flip_in_a_ring_is_reported_by_recovery() -> Outcome {
         let recovered = recover(&left, &out)?;
         assert!(recovered.is_complete(), "{recovered:?}");
         fs::remove_dir_all(&out)?;
-        // Until only the open packet has not left its ring: those of other threads are taken a little later.
+        // Until only the open packet is still in its ring: packets of other threads are taken a little later.
         if (recovered.processes[0].unchecked, recovered.processes[0].mended) == (1, 1) {
             break;
         }
@@ -292,7 +292,7 @@ fn a_flip_in_a_ring_is_reported_by_recovery() -> Outcome {
     Ok(())
 }
 
-/// All packets of a trace, as they are in its files.
+/// Returns all packets of a trace, as stored in its files.
 fn packets_of(dir: &Path) -> Result<Vec<Vec<u8>>, Box<dyn std::error::Error>> {
     let metadata = Metadata::open(&dir.join("metadata"))?;
     let mut packets = Vec::new();

@@ -1,4 +1,4 @@
-//! A child that is forked while a session runs has no part in it, and does it no harm.
+//! A child that is forked while a session runs does not take part in it, and does not disturb it.
 
 use crate::common::{Outcome, assert_balances, event, place, view};
 use nix::sys::wait::{WaitStatus, waitpid};
@@ -11,12 +11,12 @@ tracepoint::define_trace! {
     pub spoke(who: &str) { who: str = who }
 }
 
-/// Returns whether files of rings are in this process's memory.
+/// Returns whether ring files are mapped into this process.
 fn rings_in_maps() -> bool {
     std::fs::read_to_string("/proc/self/maps").is_ok_and(|maps| maps.contains(".ring"))
 }
 
-/// A session of the same name, the child's own.
+/// A session of the child with the same name.
 fn own_session() -> bool {
     let session = Session::builder("family").events("family:*").sink(TextSink::new(Vec::new())).start();
     tracepoint::trace!(spoke("child, in a session of its own"));
@@ -31,7 +31,7 @@ fn a_child_does_not_touch_its_parents_session() -> Outcome {
     let mut session = Some(Session::builder("family").events("family:*").sink(CtfSink::create(&dir)?).start()?);
     tracepoint::trace!(spoke("parent, before"));
     assert!(rings_in_maps());
-    // One child drops the session, the other asks it to stop.
+    // One child drops the session, the other calls `stop`.
     for stops in [false, true] {
         // SAFETY: the child calls what is safe after fork in a program with threads, as far as the C library goes: it
         // allocates, which glibc allows; it traces, and it ends.

@@ -1,5 +1,5 @@
-//! File systems that run full, and get room again, while a session runs: the program continues, losses are counted by
-//! reason, and recording continues as soon as possible.
+//! File systems that become full, and have free space again, while a session runs: the program continues, losses are counted by reason, and
+//! recording continues as soon as possible.
 
 use crate::common::{
     Outcome, again_mounted, assert_balances, event, fill_up, lost, memory_place, overwritten, part, place,
@@ -18,12 +18,12 @@ tracepoint::define_trace! {
     pub seen(n: u64) { n: u64 = n }
 }
 
-/// This process's part: where the file system is mounted.
+/// This process's part: returns the mount point of the file system.
 fn mounted() -> Option<PathBuf> {
     part().strip_prefix("at ").map(PathBuf::from)
 }
 
-/// Runs the test again with a small file system at a place of its own.
+/// Runs the test again with a small file system at its own mount point.
 fn with_mounted(test: &str, size: &str) {
     let place = memory_place();
     let part = format!("at {}", place.path().display());
@@ -61,7 +61,7 @@ fn threads_get_rings_once_there_is_room() -> Outcome {
             scope.spawn(move || {
                 tracepoint::trace!(seen(n));
                 fired.wait();
-                // All of them are there until the last has a ring.
+                // All threads stay until the last one has a ring.
                 while !roomy.load(Ordering::Relaxed) {
                     tracepoint::trace!(seen(n));
                     thread::sleep(Duration::from_millis(5));
@@ -70,13 +70,13 @@ fn threads_get_rings_once_there_is_room() -> Outcome {
             });
         }
         fired.wait();
-        // Several looks of the drain for another ring, and one at least that was not refused for the one before.
+        // Several attempts of the drain to create another ring, and at least one that was not refused because of the previous one.
         thread::sleep(Duration::from_millis(1200));
         let full = session.status();
         assert!(full.events()[0].lost["no_ring"] >= THREADS - 1, "{full:?}");
         assert_eq!(rings(&dir), before, "nothing is left of the rings that were refused");
         std::fs::remove_file(&ballast)?;
-        // As long as it takes.
+        // Without a time limit.
         while rings(&dir) < before + THREADS as usize {
             thread::sleep(Duration::from_millis(20));
         }
@@ -141,7 +141,7 @@ fn a_trace_on_a_full_disk_continues_once_there_is_room() -> Outcome {
     Ok(())
 }
 
-/// The final counters need room that no other file got meanwhile.
+/// The final counters need space that no other file has taken meanwhile.
 #[test]
 fn a_trace_on_a_disk_that_stays_full_has_its_counters() -> Outcome {
     own_process!();
@@ -182,7 +182,7 @@ fn unwritable_outputs_are_refused_at_the_start() -> Outcome {
         let message = error.to_string();
         assert!(message.contains("Read-only file system") && message.contains(path), "{message}");
     };
-    // The trace: a new directory cannot be made, and in one that is there nothing can.
+    // The trace: a new directory cannot be created, and in an existing one no file can be created.
     refused(&CtfSink::create(small.join("new")).err().ok_or("it was made")?, "/new");
     let sink = CtfSink::create(small.join("trace"))?;
     refused(&session().in_memory().sink(sink).start().err().ok_or("it was started")?, "/trace/metadata");
@@ -195,7 +195,7 @@ fn unwritable_outputs_are_refused_at_the_start() -> Outcome {
     Ok(())
 }
 
-/// A circular file has all of its room from the start: it is refused then, or never short of room.
+/// A circular file allocates all of its space at the start: it is refused then, or never runs out of space.
 #[test]
 fn an_existing_circular_file_needs_no_disk_space() -> Outcome {
     own_process!();

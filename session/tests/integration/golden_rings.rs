@@ -1,7 +1,7 @@
-//! The ring files that this version writes are those of the layout that it says it writes, byte for byte.
+//! The ring files that this version writes have the documented layout, byte for byte.
 //!
-//! `reader/tests/golden/` has such files of every version of the layout, with names, numbers and times that are the same in every run;
-//! `TRACEPOINT_GOLDEN=1` writes those of this version, when it is a new one (`docs/format-ring.md`).
+//! `reader/tests/golden/` contains such files of every version of the layout, with names, numbers and times that are the same in every run;
+//! `TRACEPOINT_GOLDEN=1` writes the files of this version, if it is a new one (`docs/format-ring.md`).
 
 use crate::common::{Outcome, memory_place, process_dirs};
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../reader/tests/golden").join(VERSION)
 }
 
-/// More than the ring holds, two texts in a packet that stays open, and a loss of each thread.
+/// More events than the ring holds, two texts in a packet that stays open, and a loss of each thread.
 fn fire() {
     for n in 0..100 {
         later();
@@ -53,7 +53,7 @@ fn fire() {
     tracepoint::trace!(text(8, ""));
 }
 
-/// Replaces values that differ from run to run by those of the golden files.
+/// Replaces values that differ between runs by those of the golden files.
 fn normalize(ring: &mut [u8]) {
     fn put(ring: &mut [u8], at: usize, bytes: &[u8]) {
         ring[at..at + bytes.len()].copy_from_slice(bytes);
@@ -61,9 +61,9 @@ fn normalize(ring: &mut [u8]) {
     let own_uuid: [u8; 16] = ring[24..40].try_into().expect("sixteen bytes");
     put(ring, 24, &UUID);
     put(ring, 144, &[0; 8]);
-    // The number of rings is younger than the files; `rings_by_need` has a test of it.
+    // The number of rings was added after the files; `rings_by_need` tests it.
     put(ring, 152, &[0; 8]);
-    // The ring of a thread that has ended goes back to the pool as soon as the drain sees that another thread found none.
+    // The ring of an ended thread returns to the pool as soon as the drain sees that another thread found none.
     if ring[256] == 0 && ring[260..264] != [0; 4] {
         put(ring, 256, &2u32.to_le_bytes());
     }
@@ -85,7 +85,7 @@ fn normalize(ring: &mut [u8]) {
             put(ring, at + 4, &UUID);
             put(ring, at + 80, &77u32.to_le_bytes());
             let bits: [u8; 8] = ring[at + 56..at + 64].try_into().expect("eight bytes");
-            // The checksum is of the other uuid and tid.
+            // The checksum covers the uuid and tid, which are replaced.
             if ring[at + CHECKSUM..][..4] != [0; 4] {
                 seal(&mut ring[at..][..u64::from_le_bytes(bits) as usize / 8]);
             }
@@ -151,11 +151,11 @@ fn rings_equal_the_golden_files() -> Outcome {
     // There is no ring for this thread.
     later();
     tracepoint::trace!(number(1000));
-    // What a process leaves that is killed now.
+    // The files that a process leaves when it is killed now.
     check("killed", &own)?;
     drop(ends);
     owner.join().map_err(|_| "it panicked")?;
-    // Names of the files that stay when the session ends.
+    // The names of the files that stay when the session ends.
     let clean = place.path().join("clean");
     fs::create_dir(&clean)?;
     for file in RINGS.iter().chain(&["metadata"]) {
@@ -165,7 +165,7 @@ fn rings_equal_the_golden_files() -> Outcome {
     check("clean", &clean)
 }
 
-/// Two ends, to wait for one to be dropped.
+/// Two ends, used to wait for one to be dropped.
 fn channel_of_nothing() -> (std::sync::mpsc::Sender<()>, std::sync::mpsc::Receiver<()>) {
     channel()
 }

@@ -1,4 +1,4 @@
-//! A session that a probe stops, or drops, ends all the same, and its books balance.
+//! A session that a probe stops or drops still ends, and its account balances.
 
 use crate::common::{Outcome, assert_balances, place, view};
 use std::path::Path;
@@ -12,7 +12,7 @@ tracepoint::define_trace! {
     pub enough(n: u64) { n: u64 = n }
 }
 
-/// The account is the last thing that a session writes.
+/// Waits for the account, which a session writes last.
 fn wait_for_account(dir: &Path) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !dir.join(".account/account.json").exists() {

@@ -1,4 +1,4 @@
-//! What a process that was killed leaves, for how long, and that the living are left alone.
+//! The files that a killed process leaves, and how long they are kept; those of living processes are not removed.
 
 use crate::common::{Other, Outcome, again, memory_place, names, part, process_dirs, ready, ring_files, until_ready};
 use nix::unistd::{ForkResult, fork};
@@ -18,7 +18,7 @@ fn session(place: &Path) -> SessionBuilder {
     Session::builder("last").events("last:*").channel(Channel::discard(64 << 10).spares(1)).dir(place.join("session"))
 }
 
-/// The other process: records, and waits for its end. With `forks`, a child of its own outlives it.
+/// The other process: records, and waits for the end of its input. With `forks`, its child outlives it.
 fn record(place: &Path, forks: bool) -> Outcome {
     let sink = CtfSink::create(place.join(format!("trace-{}", std::process::id())))?;
     let _session = session(place).sink(sink).start()?;
@@ -39,7 +39,7 @@ fn start(test: &str, place: &Path, forks: bool) -> Other {
     until_ready(&mut again(test, &part))
 }
 
-/// Plays a part, if this process has one.
+/// Runs the part of this process, if it has one.
 fn played() -> Result<bool, Box<dyn std::error::Error>> {
     let part = part();
     match part.strip_prefix("forks ") {
@@ -65,7 +65,7 @@ fn a_killed_process_leaves_its_directory() -> Outcome {
     assert_eq!(std::fs::read_to_string(dir.join("outputs"))?, format!("ctf {}\n", trace.display()));
     let metadata = std::fs::read_to_string(dir.join("metadata"))?;
     assert!(metadata.starts_with("/* CTF 1.8 */") && metadata.contains("last:words"), "{metadata}");
-    // All that was recorded, in the ring of whichever thread it was: the main stream's `records`.
+    // All recorded events, in any thread's ring: the main stream's `records`.
     let records = |path: &PathBuf| Ok(u64::from_le_bytes(std::fs::read(path)?[320..328].try_into()?));
     let counts: Vec<u64> = ring_files(dir).iter().map(records).collect::<Result<_, Box<dyn std::error::Error>>>()?;
     assert_eq!(counts.iter().sum::<u64>(), EVENTS, "{counts:?}");
@@ -88,7 +88,7 @@ fn the_newest_directories_of_killed_processes_are_kept() -> Outcome {
         let mut child = start(test, place.path(), false);
         child.kill();
         dead.extend(names(&rings).into_iter().filter(|name| !before.contains(name)));
-        // Times of files are as fine as the kernel's tick.
+        // Time stamps of files have the resolution of the kernel's tick.
         std::thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(dead.len(), 4, "{dead:?}");
@@ -101,13 +101,13 @@ fn the_newest_directories_of_killed_processes_are_kept() -> Outcome {
     assert!(dead[2..].iter().all(|name| left.contains(name)), "{left:?} of {dead:?}");
     record(0)?;
     assert!(names(&rings).iter().all(|name| name.starts_with(&format!("{}-", living.id()))), "{:?}", names(&rings));
-    // The living one ends by itself, and well.
+    // The living process ends by itself, successfully.
     assert!(living.end());
     assert_eq!(names(&place.path().join("session")), Vec::<String>::new());
     Ok(())
 }
 
-/// A forked child has the lock of its parent, but is not its parent.
+/// A forked child holds the lock of its parent, but is not its parent.
 #[test]
 fn a_child_that_outlives_a_process_does_not_keep_it_alive() -> Outcome {
     own_process!();

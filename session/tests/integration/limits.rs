@@ -1,4 +1,4 @@
-//! Sessions whose rules have limits, on a clock that the test moves. One test: a process has one clock.
+//! Sessions whose rules have limits, on a clock that the test advances. One test: a process has one clock.
 
 use crate::common::{Outcome, assert_balances, event, place, view};
 use std::path::Path;
@@ -53,7 +53,7 @@ fn an_event_is_recorded_at_most_at_its_limit() -> Outcome {
     assert_balances(&dir("shared"));
     assert_eq!(view(&[&dir("shared")]).lines.len(), 14);
 
-    // A filter comes first: what it refuses takes no token. The other rule has a bucket of its own.
+    // The filter is applied first: events that it rejects take no token. The other rule has its own bucket.
     TIME.fetch_add(10_000 * MILLISECOND, Ordering::Relaxed);
     let session = builder(&dir("own"))?
         .events(Rule::new("limits:tick").filter("n & 7 == 0").limit(Limit::per_second(20).burst(1)))
@@ -62,12 +62,12 @@ fn an_event_is_recorded_at_most_at_its_limit() -> Outcome {
     fire();
     let summary = session.stop()?;
     let (tick, beat) = (event(&summary, "limits:tick"), event(&summary, "limits:beat"));
-    // Every eighth, and 50 ms apart: every 56 ms.
+    // Every eighth, and at least 50 ms apart: every 56 ms.
     assert_eq!((tick.filtered, tick.recorded, tick.suppressed), (875, 18, 107));
     assert_eq!((beat.filtered, beat.recorded, beat.suppressed), (0, 20, 980));
     assert_balances(&dir("own"));
 
-    // Two rules for one event: what one has no room for, the other may have.
+    // Two rules for one event: an event over the limit of one rule may be within the other's.
     TIME.fetch_add(10_000 * MILLISECOND, Ordering::Relaxed);
     let session = builder(&dir("two"))?
         .events(Rule::new("limits:tick").limit(Limit::per_second(1)))

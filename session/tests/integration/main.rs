@@ -1,4 +1,4 @@
-//! The tests of sessions that share a program. Each has the process to itself: sessions see the events of the whole process.
+//! The tests of sessions that share a program. Each runs in its own process, because sessions see the events of the whole process.
 #![allow(clippy::items_after_statements, reason = "a test begins with `own_process!`, its constants come behind")]
 
 #[path = "../common/mod.rs"]

@@ -1,7 +1,7 @@
-//! Many short processes that share a session's directory: those that end well leave nothing, those that are killed leave their rings,
-//! and of these as many are kept as were asked for.
+//! Many short processes that share a session's directory: those that end normally leave nothing, those that are killed leave their rings,
+//! and the configured number of these is kept.
 //!
-//! `TRACEPOINT_PROCESSES` says how many; the default is for CI.
+//! `TRACEPOINT_PROCESSES` sets their number; the default is for CI.
 
 use crate::common::{Outcome, again, event, memory_place, names, part, process_dirs, ring_files};
 use std::env;
@@ -18,9 +18,9 @@ tracepoint::define_trace! {
 
 const EVENTS: u64 = 200;
 const KEEP: usize = 5;
-/// How many run at once.
+/// Number of processes that run at the same time.
 const AT_ONCE: u64 = 4;
-/// One in so many is killed.
+/// One in this many processes is killed.
 const KILLED: u64 = 5;
 const RING: u64 = 64 << 10;
 
@@ -34,12 +34,12 @@ fn session(dir: &Path) -> SessionBuilder {
         .sink(TextSink::new(std::io::sink()))
 }
 
-/// A short life, with a good end or a bad one.
+/// A short process that ends normally or is killed.
 fn live(dir: &Path, killed: bool) -> Outcome {
     let session = session(dir).start()?;
     (0..EVENTS).for_each(|n| tracepoint::trace!(life(n)));
     if killed {
-        // SIGKILL to oneself: nothing is run on the way out.
+        // SIGKILL to itself: no code runs at the end.
         nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL)?;
     }
     let summary = session.stop()?;
@@ -83,7 +83,7 @@ fn ended_processes_leave_only_recoverable_directories() -> Outcome {
     assert_eq!(names(&rings).len(), KEEP.min(processes.div_ceil(KILLED) as usize));
     for (n, process) in process_dirs(&dir).iter().enumerate() {
         let bytes: u64 = ring_files(process).iter().map(|file| file.metadata().map_or(0, |file| file.len())).sum();
-        // Its thread's ring, and at most three spare ones: one is configured, and two are made for each thread that appears.
+        // Its thread's ring, and at most three spare ones: one is configured, and two are created for each new thread.
         assert!(bytes < 7 * RING, "{bytes} in {}", process.display());
         let out = place.path().join(format!("out-{n}"));
         let recovered = recover(process, &out)?;

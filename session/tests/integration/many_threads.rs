@@ -1,6 +1,6 @@
-//! Thousands of threads that come and go: their rings stay below the cap, nothing is left of them, and every event is accounted for.
+//! Thousands of threads that start and end: their rings stay below the cap, none is left, and every event is counted.
 //!
-//! `TRACEPOINT_THREADS` says how many in all; at most a twentieth of them at once. The default is for CI.
+//! `TRACEPOINT_THREADS` sets their total number; at most a twentieth of them run at once. The default is for CI.
 
 use crate::common::{Outcome, assert_balances, event, lost, memory_place, place, process_dirs, ring_files};
 use std::env;
@@ -21,7 +21,7 @@ tracepoint::define_trace! {
 const EVENTS: u64 = 100;
 const RING: usize = 64 << 10;
 
-/// What a process takes that could leak.
+/// The resources of a process that could leak.
 #[derive(Debug, PartialEq, Eq)]
 struct Taken {
     ring_files: usize,
@@ -40,7 +40,7 @@ impl Taken {
     }
 }
 
-/// What the process has in memory, in bytes.
+/// Returns the resident memory of the process, in bytes.
 fn resident() -> Result<u64, Box<dyn std::error::Error>> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
@@ -52,13 +52,13 @@ fn ring_bytes(session: &Path) -> u64 {
     files.map(|file| std::fs::metadata(file).map_or(0, |file| file.len())).sum()
 }
 
-/// As many threads at once, all of which have fired before the first ends.
+/// Runs a number of threads at once; all have fired before the first ends.
 fn wave(first: u64, at_once: u64) {
     let barrier = Barrier::new(at_once as usize);
     thread::scope(|scope| {
         for thread in first..first + at_once {
             let barrier = &barrier;
-            // Small stacks: nothing is measured but what sessions take.
+            // Small stacks, so that only the memory of sessions is measured.
             let builder = thread::Builder::new().stack_size(64 << 10);
             let run = move || {
                 (0..EVENTS / 2).for_each(|n| tracepoint::trace!(job(thread, n)));
@@ -78,7 +78,7 @@ fn ended_threads_leave_no_rings_and_no_memory() -> Outcome {
     let (place, disk) = (memory_place(), place());
     let (dir, trace) = (place.path().join("session"), disk.path().join("trace"));
     let before = Taken::now(&dir)?;
-    // Room for the spares beside the rings of all that live at once, and not for another ring for each that comes.
+    // Memory for the rings of all threads that live at once and the spares, but not for another ring for each new thread.
     let rings = 2 * at_once + 4;
     let cap = (rings + 2) * (RING as u64 + (32 << 10));
     let channel = Channel::discard(RING).packets(16).spares(at_once as usize + 2).max_rings(rings as usize);
@@ -94,14 +94,14 @@ fn ended_threads_leave_no_rings_and_no_memory() -> Outcome {
     while first < threads {
         wave(first, at_once);
         first += at_once;
-        // A look or two of the drain, which makes spares of the rings that were given back.
+        // One or two rounds of the drain, which makes spares of the released rings.
         thread::sleep(Duration::from_millis(30));
         assert!(ring_bytes(&dir) <= cap, "beyond the cap");
         if first == 4 * at_once {
             settled = Some(resident()?);
         }
     }
-    // The drain may be making a ring just now: its file comes before its mapping.
+    // The drain may be creating a ring at this moment: its file is created before its mapping.
     let mut running = Taken::now(&dir)?;
     while running.ring_files != running.ring_mappings {
         thread::sleep(Duration::from_millis(10));
@@ -115,7 +115,7 @@ fn ended_threads_leave_no_rings_and_no_memory() -> Outcome {
 
     let job = event(&summary, "crowd:job");
     assert_eq!((job.fired, job.fired), (first * EVENTS, job.recorded + lost(job)), "{job:?}");
-    // A drain that wakes up late leaves a thread without a ring, or one with a full one; most have theirs.
+    // If the drain wakes up late, a thread has no ring, or its ring is full; most threads have rings.
     assert!(job.recorded > job.fired / 2, "{job:?}");
     let streams = &summary.account().ok_or("no account")?.channels[0].streams;
     assert!(streams.len() as u64 <= 2 * rings + 1, "rings are used again");

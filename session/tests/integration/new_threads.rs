@@ -1,4 +1,4 @@
-//! Threads that begin while a session runs are recorded, and the rings of those that ended serve others.
+//! Threads that start while a session runs are recorded, and the rings of ended threads are reused.
 
 use crate::common::{Outcome, assert_balances, event, lost, memory_place, place, process_dirs, ring_files, view};
 use std::sync::Barrier;
@@ -12,8 +12,8 @@ tracepoint::define_trace! {
     pub job(number: u64) { number: u64 = number }
 }
 
-/// The default channel. Each crowd is as large as there are rings before the first thread begins, and threads of the second one find those that the
-/// first has handed on.
+/// The default channel. Each group has as many threads as there are rings before the first thread starts, and the threads of the second
+/// group use the rings that the first has handed on.
 #[test]
 fn crowds_that_begin_together_lose_nothing() -> Outcome {
     own_process!();
@@ -21,7 +21,7 @@ fn crowds_that_begin_together_lose_nothing() -> Outcome {
     let dir = place.path().join("trace");
     let session = Session::builder("crowds").events("pool:*").dir(rings.path()).sink(CtfSink::create(&dir)?).start()?;
     let files: Vec<_> = process_dirs(rings.path()).iter().flat_map(|dir| ring_files(dir)).collect();
-    // One file has the counters of threads without a ring.
+    // One file contains the counters of threads without a ring.
     let crowd = files.len() as u64 - 1;
     assert!(crowd > 16, "{crowd}: half of the first small ones, and large ones");
     for first in [0, crowd] {
@@ -43,9 +43,9 @@ fn crowds_that_begin_together_lose_nothing() -> Outcome {
     Ok(())
 }
 
-/// Threads, in rounds of two at a time.
+/// Number of rounds, with two threads each.
 const ROUNDS: u64 = 40;
-/// Far fewer than threads.
+/// Far fewer rings than threads.
 const MAX_RINGS: u64 = 6;
 
 #[test]
@@ -61,13 +61,13 @@ fn rings_of_ended_threads_are_reused() -> Outcome {
                 scope.spawn(move || tracepoint::trace!(job(2 * round + i)));
             }
         });
-        // Wake-ups of the drain, which makes spares of the rings that were given back.
+        // Wake-ups of the drain, which makes spares of the released rings.
         thread::sleep(Duration::from_millis(30));
     }
     let summary = session.stop()?;
     let job = event(&summary, "pool:job");
     assert_eq!(job.fired, 2 * ROUNDS);
-    // On a machine that is busy with other things the drain may wake up late, and a thread find no ring.
+    // On a busy machine the drain may wake up late, and a thread find no ring.
     assert_eq!(job.recorded + job.lost.get("no_ring").unwrap_or(&0), job.fired);
     assert!(job.recorded > 4 * MAX_RINGS, "rings were not used again: {job:?}");
     let viewed = view(&[&dir]);

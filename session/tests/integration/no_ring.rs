@@ -21,7 +21,7 @@ fn events_without_a_ring_are_counted() -> Outcome {
     let channel = Channel::discard(64 << 10).spares(2).max_rings(2);
     let session =
         Session::builder("crowd").events("ringless:*").channel(channel).sink(CtfSink::create(&dir)?).start()?;
-    // All at the same time: none gives its ring back before the last has asked for one.
+    // All at the same time: none releases its ring before the last one has requested one.
     let barrier = Barrier::new(THREADS as usize);
     thread::scope(|scope| {
         for number in 0..THREADS {

@@ -41,7 +41,7 @@ fn an_event_is_recorded_and_read_back() -> Outcome {
     Ok(())
 }
 
-/// A thread that fires once and waits: its event reaches the sink while the session runs.
+/// A thread that fires once and then waits: its event reaches the sink while the session runs.
 #[test]
 fn rare_events_reach_the_sink_without_a_stop() -> Outcome {
     own_process!();
@@ -49,7 +49,7 @@ fn rare_events_reach_the_sink_without_a_stop() -> Outcome {
     let trace = place.path().join("trace");
     let session = Session::builder("trickle").events("shop:sold").in_memory().sink(CtfSink::create(&trace)?).start()?;
     tracepoint::trace!(sold(7));
-    // As long as it takes.
+    // Without a time limit.
     while session.status().bytes() == 0 {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }

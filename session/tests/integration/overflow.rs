@@ -1,4 +1,4 @@
-//! A sink that is stuck for a while costs no event: threads whose rings are full go on in further ones, which survive a kill.
+//! A sink that blocks for a while causes no losses: threads whose rings are full continue in further ones, which survive a kill.
 
 use crate::common::{Outcome, again, assert_balances, event, lost, memory_place, part, ready, until_ready, view};
 use std::path::Path;
@@ -15,7 +15,7 @@ tracepoint::define_trace! {
     pub step(n: u64) { n: u64 = n }
 }
 
-/// A sink that reports its first packet with records, and keeps it until it is let go.
+/// A sink that reports its first packet with records, and blocks in it until it is released.
 struct Stuck {
     reached: Sender<()>,
     go: Receiver<()>,
@@ -28,7 +28,7 @@ impl Sink for Stuck {
 
     fn packet(&mut self, _: &StreamInfo, packet: &Packet<'_>) -> Result<(), SinkError> {
         if packet.events_after > packet.events_before {
-            // Both fail once the test has let go: then it is not stuck any more.
+            // Both fail once the test has released the sink: it does not block any more.
             let _ = self.reached.send(());
             let _ = self.go.recv();
         }
@@ -37,14 +37,14 @@ impl Sink for Stuck {
 }
 
 const RING: usize = 64 << 10;
-/// Events that fill a quarter of a ring.
+/// Number of events that fill a quarter of a ring.
 const QUARTER: u64 = RING as u64 / 4 / 16;
 /// Three rings.
 const QUARTERS: u64 = 12;
-/// Far more than the thread that makes rings needs to come round.
+/// Much longer than an interval of the thread that creates rings.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Fires while the sink is stuck, with rings and a trace in `place`. Returns the session, and what lets the sink go.
+/// Fires while the sink blocks, with rings and a trace in `place`. Returns the session, and the sender that releases the sink.
 fn fire_against_a_stuck_sink(
     overflow: usize,
     place: &Path,
@@ -63,7 +63,7 @@ fn fire_against_a_stuck_sink(
         (fired..fired + events).for_each(|n| tracepoint::trace!(step(n)));
         fired += events;
     };
-    // An open packet goes to the sink when it is half a second old.
+    // An open packet is moved to the sink when it is half a second old.
     fire(1);
     has_reached.recv()?;
     for _ in 0..QUARTERS {
@@ -73,7 +73,7 @@ fn fire_against_a_stuck_sink(
     Ok((session, go))
 }
 
-/// The same, and the end: the number of events that were fired, recorded, and lost.
+/// The same, then stops: returns the number of events that were fired, recorded, and lost.
 fn counts_of(overflow: usize) -> Result<[u64; 3], Box<dyn std::error::Error>> {
     let place = memory_place();
     let (session, go) = fire_against_a_stuck_sink(overflow, place.path())?;
@@ -98,7 +98,7 @@ fn a_stuck_sink_costs_no_event() -> Outcome {
     Ok(())
 }
 
-/// Beyond the limit events are lost and counted, and all that was kept arrives.
+/// Beyond the limit events are lost and counted, and all kept events are written.
 #[test]
 fn beyond_the_limit_events_are_lost() -> Outcome {
     own_process!();
@@ -110,7 +110,7 @@ fn beyond_the_limit_events_are_lost() -> Outcome {
     Ok(())
 }
 
-/// What waits in the overflow is in rings, so nothing of it is lost with the process.
+/// Events that wait in the overflow are in rings, so none is lost with the process.
 #[test]
 fn a_killed_process_keeps_what_is_in_its_overflow() -> Outcome {
     own_process!();
@@ -139,7 +139,7 @@ fn a_killed_process_keeps_what_is_in_its_overflow() -> Outcome {
     Ok(())
 }
 
-/// A disk that is late by so much, once.
+/// A disk that is delayed once, for this long.
 struct Late(Option<Duration>);
 
 impl Sink for Late {

@@ -1,4 +1,4 @@
-//! A flight recorder keeps the newest events, and knows how many went before them.
+//! A flight recorder keeps the newest events, and counts the overwritten ones.
 
 use crate::common::{Outcome, assert_balances, event, overwritten, place, view};
 use std::thread;

@@ -1,4 +1,4 @@
-//! Places that will not do for rings are refused, with a word on what to do; nothing is left there.
+//! Unsuitable locations for rings are refused, with advice; nothing is left there.
 
 use crate::common::{Outcome, again, again_mounted, memory_place, names, part, place, process_dirs};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -47,7 +47,7 @@ fn directories_of_doubtful_ownership_are_refused() -> Outcome {
     refused(session().dir(&dir), &[&["other users may write", "chmod"], mends.as_slice()].concat());
     std::fs::set_permissions(dir.join("rings"), PermissionsExt::from_mode(0o700))?;
 
-    // Only root can give something away.
+    // Only root can change the owner of a file.
     if std::os::unix::fs::chown(&dir, Some(12_345), None).is_ok() {
         refused(session().dir(&dir), &[&["belongs to user 12345"], mends.as_slice()].concat());
         std::os::unix::fs::chown(&dir, Some(0), None)?;
@@ -62,7 +62,7 @@ fn directories_of_doubtful_ownership_are_refused() -> Outcome {
 #[test]
 fn disk_file_systems_are_refused_by_default() -> Outcome {
     own_process!();
-    // Not a memory file system on any machine: a directory of this process in /proc.
+    // A directory that is not on a memory file system on any machine: one of this process in /proc.
     let elsewhere = format!("/proc/{}/fd", std::process::id());
     let mends = [".allow_disk_rings(true)", ".dir(path)", "TRACEPOINT_RUN_DIR", ".in_memory()"];
     refused(session().dir(&elsewhere), &[&["on a disk", "0x9fa0", &elsewhere], mends.as_slice()].concat());
@@ -87,7 +87,7 @@ fn a_missing_run_directory_is_an_error_without_an_explicit_path() -> Outcome {
             assert!(matches!(session.notices()[..], [Notice::NoSharedClock { .. }]), "{:?}", session.notices());
             session.stop()?;
         }
-        // The last call counts.
+        // The last call applies.
         session().dir("/dev/null/x").in_memory().start()?.stop()?;
         refused(session().in_memory().dir("/dev/null/x"), &["/dev/null/x"]);
         return Ok(());
@@ -104,7 +104,7 @@ fn a_full_file_system_is_reported() -> Outcome {
         let dir = Path::new(dir).join("session");
         refused(session().dir(&dir), &["No space left", "bytes", "make room", &format!("{}/rings/", dir.display())]);
         assert_eq!(names(&dir), Vec::<String>::new());
-        // What fits is taken: the rings in memory, and nothing else.
+        // A part that fits is accepted: the rings in memory, and nothing else.
         session().in_memory().start()?.stop()?;
         return Ok(());
     }
@@ -129,13 +129,13 @@ fn a_file_size_limit_is_reported_without_a_signal() -> Outcome {
     let mut limited = Command::new("sh");
     limited.args(["-c", "ulimit -f 8 && exec \"$@\"", "sh"]).arg(test.get_program()).args(test.get_args());
     limited.envs(test.get_envs().filter_map(|(key, value)| Some((key, value?))));
-    // What it says goes through a pipe: a file that has grown beyond the limit already would take no more.
+    // Its output is written to a pipe: a file already larger than the limit would accept no more.
     let said = limited.output()?;
     assert!(said.status.success(), "{said:?}");
     Ok(())
 }
 
-/// If the directory is removed by hand, the session can make no further rings, and continues otherwise.
+/// If the directory is removed manually, the session can create no further rings, and continues otherwise.
 #[test]
 fn a_session_continues_when_its_directory_is_removed() -> Outcome {
     own_process!();
@@ -143,7 +143,7 @@ fn a_session_continues_when_its_directory_is_removed() -> Outcome {
     let dir = place.path().join("session");
     let session = session().dir(&dir).start()?;
     tracepoint::trace!(seen(1));
-    // The session still makes rings for threads to come.
+    // The session still creates rings for new threads.
     let began = std::time::Instant::now();
     while dir.exists() {
         if let Err(error) = std::fs::remove_dir_all(&dir) {

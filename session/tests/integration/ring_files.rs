@@ -1,4 +1,4 @@
-//! What a session puts beside its rings, and that nothing of it is left when it ends.
+//! The files that a session creates next to its rings; none of them is left when it ends.
 
 use crate::common::{Outcome, again, memory_place, names, part, process_dirs};
 use std::os::unix::fs::PermissionsExt;
@@ -20,7 +20,7 @@ fn mode(path: &Path) -> u32 {
     std::fs::metadata(path).expect("it is there").permissions().mode() & 0o7777
 }
 
-/// This process as it is named: `PID-START`.
+/// Returns the name of this process: `PID-START`.
 fn own_name() -> String {
     let stat = std::fs::read_to_string("/proc/self/stat").expect("proc is mounted");
     let fields: Vec<_> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
@@ -43,7 +43,7 @@ fn the_directory_of_a_process_has_rings_metadata_and_outputs() -> Outcome {
     assert_eq!(std::fs::read(own.join("metadata"))?, std::fs::read(trace.join("metadata"))?);
     let description = std::fs::read_to_string(own.join("session.toml"))?;
     assert!(description.contains("kept:*"), "others know what the session records: {description}");
-    // Spare rings are made meanwhile.
+    // Spare rings are created meanwhile.
     let is_ring = |name: &String| Path::new(name).extension().is_some_and(|extension| extension == "ring");
     let (rings, others): (Vec<_>, Vec<_>) = names(&own).into_iter().partition(is_ring);
     assert_eq!(others, ["alive", "metadata", "outputs", "session.toml"]);
@@ -81,7 +81,7 @@ fn check_identity(ring: &[u8], own: &Path) -> Outcome {
     Ok(())
 }
 
-/// Two sessions of one name in one process do not get into each other's way.
+/// Two sessions of one name in one process do not conflict.
 #[test]
 fn a_second_recording_has_a_directory_of_its_own() -> Outcome {
     own_process!();

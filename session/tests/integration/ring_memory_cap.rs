@@ -21,7 +21,7 @@ fn session(dir: &Path) -> SessionBuilder {
         .dir(dir)
 }
 
-/// What all rings of a session take.
+/// Returns the size of all rings of a session.
 fn size(dir: &Path) -> u64 {
     let files: Vec<PathBuf> = process_dirs(dir).iter().flat_map(|dir| ring_files(dir)).collect();
     files.iter().map(|file| std::fs::metadata(file).expect("it is there").len()).sum()
@@ -46,8 +46,8 @@ fn living_processes_count_towards_the_cap() -> Outcome {
     assert!(error.contains(&expected) && error.contains(".memory_cap(bytes)"), "{error}");
     assert_eq!(size(&dir), one, "nothing is left of the ring that was refused");
     session(&dir).memory_cap(2 * one).start()?.stop()?;
-    // The rings of dead processes do not count, from the next time on at which those of the living are counted: that was done for the
-    // session that was refused, and takes at most a twentieth of the time.
+    // The rings of dead processes do not count after the next count of the living ones: one took place for the refused session, and
+    // counting takes at most a twentieth of the time.
     other.kill();
     let killed = Instant::now();
     let last = loop {
@@ -76,7 +76,7 @@ fn events_of_threads_beyond_the_cap_are_counted_as_lost() -> Outcome {
             let barrier = &barrier;
             scope.spawn(move || {
                 tracepoint::trace!(seen(n));
-                // By now, every thread would have a ring if more could be made.
+                // By now, every thread would have a ring if more could be created.
                 thread::sleep(Duration::from_millis(100));
                 tracepoint::trace!(seen(n));
                 barrier.wait();

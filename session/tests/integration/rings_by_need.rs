@@ -1,6 +1,6 @@
-//! Rings come with the threads that record, get smaller where there are many, and give their memory back when the threads have ended.
+//! Rings are created when threads record, are smaller if there are many, and release their memory when the threads have ended.
 //!
-//! `TRACEPOINT_CROWD` says how many threads there are.
+//! `TRACEPOINT_CROWD` sets the number of threads.
 
 use crate::common::{Outcome, assert_balances, event, lost, memory_place, place, process_dirs, ring_files};
 use std::env;
@@ -21,7 +21,7 @@ const MIB: u64 = 1 << 20;
 /// Events of each thread, one every 50 ms.
 const BEATS: u64 = 20;
 
-/// What the rings of a session take.
+/// Returns the memory of the rings of a session.
 fn taken(dir: &Path) -> u64 {
     let files = process_dirs(dir).into_iter().flat_map(|dir| ring_files(&dir));
     files.map(|file| file.metadata().map_or(0, |file| file.blocks() * 512)).sum()
@@ -42,7 +42,7 @@ fn a_crowd_loses_nothing_and_leaves_nothing() -> Outcome {
     let (rings, disk) = (memory_place(), place());
     let trace = disk.path().join("trace");
     let session = Session::builder("need").events("need:*").dir(rings.path()).sink(CtfSink::create(&trace)?).start()?;
-    // What a program gets at the start goes back if it is not used.
+    // Unused rings from the start release their memory.
     assert!(until(|| taken(rings.path()) < 5 * MIB / 2), "{} at rest", taken(rings.path()));
     let barrier = Barrier::new(threads as usize);
     let mut most = 0;
@@ -51,7 +51,7 @@ fn a_crowd_loses_nothing_and_leaves_nothing() -> Outcome {
             let barrier = &barrier;
             let body = move || {
                 barrier.wait();
-                // Threads that are there begin to fire at different times.
+                // Existing threads begin to fire at different times.
                 sleep(Duration::from_millis(500 + number % 500));
                 for n in 0..BEATS {
                     tracepoint::trace!(beat(number, n));
@@ -67,10 +67,10 @@ fn a_crowd_loses_nothing_and_leaves_nothing() -> Outcome {
     });
     println!("{threads} threads: {} KiB", most >> 10);
     assert!(most <= 128 * MIB, "{most}");
-    // Header and account of a ring stay, for its streams are a part of the trace.
+    // Header and account of a ring stay, because its streams are a part of the trace.
     let rest = 5 * MIB / 2 + threads * (32 << 10);
     assert!(until(|| taken(rings.path()) < rest), "{} of {most} left", taken(rings.path()));
-    // The memory serves the next threads.
+    // The memory is reused for the next threads.
     thread::scope(|scope| {
         for number in 0..8 {
             scope.spawn(move || {
@@ -87,7 +87,7 @@ fn a_crowd_loses_nothing_and_leaves_nothing() -> Outcome {
     Ok(())
 }
 
-/// Recovery misses a ring by this number, which other processes read at this offset.
+/// Recovery detects a missing ring by this number, which other processes read at this offset.
 #[test]
 fn the_rings_that_were_made_are_counted() -> Outcome {
     own_process!();

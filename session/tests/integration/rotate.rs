@@ -1,4 +1,4 @@
-//! A program that cuts its own trace into chunks, while its threads run.
+//! A program that rotates its own trace, while its threads run.
 
 use crate::common::{Outcome, assert_balances, event, memory_place, place, view};
 use std::collections::BTreeSet;
@@ -35,7 +35,7 @@ fn each_event_is_in_exactly_one_chunk() -> Outcome {
             scope.spawn(move || {
                 for n in 0.. {
                     tracepoint::trace!(step(number, n));
-                    // More than that, and each chunk would be larger than the one before it: it is read while they fire.
+                    // With more events, each chunk would be larger than the previous one: it is read while they fire.
                     if n % 64 == 0 {
                         thread::sleep(Duration::from_millis(1));
                     }
@@ -50,7 +50,7 @@ fn each_event_is_in_exactly_one_chunk() -> Outcome {
                 tracepoint::trace!(step(9, round));
                 let chunks = session.rotate()?;
                 assert_eq!(chunks.len(), 2, "each sink that can");
-                // What this thread fired before is in a chunk that is closed.
+                // The events that this thread fired before are in a closed chunk.
                 let found = Trace::open(&chunks[0])?.items().any(|item| match item {
                     Item::Event(event) => {
                         let fields = event.fields.as_ref();
@@ -75,7 +75,7 @@ fn each_event_is_in_exactly_one_chunk() -> Outcome {
     for dir in [&dir, &whole] {
         assert_balances(dir);
         assert_eq!(std::fs::read_dir(dir)?.count(), 11);
-        // The typed oracle: each event once, however it is read.
+        // The typed oracle: each event once, by any way of reading.
         let mut seen = BTreeSet::new();
         for item in Trace::open(dir)?.items() {
             if let Item::Event(event) = item {
@@ -104,7 +104,7 @@ fn a_session_without_a_rotatable_sink_is_an_error() -> Outcome {
     Ok(())
 }
 
-/// Recovery of a process whose sink keeps the newest chunks: the events of older ones are counted, and nothing is missing.
+/// Recovery of a process whose sink keeps the newest chunks: the events of older ones are counted, and none is missing.
 #[test]
 fn chunks_that_were_replaced_are_not_missing() -> Outcome {
     own_process!();
@@ -131,7 +131,7 @@ fn chunks_that_were_replaced_are_not_missing() -> Outcome {
             "{process:?}"
         );
         assert_balances(&out);
-        // As one trace among others, it is compared with the chunks before it.
+        // As one of several traces, it is compared with the chunks before it.
         assert_balances(&place.path().join("out"));
         let mut numbers = Vec::new();
         for item in Trace::open(&out)?.items() {

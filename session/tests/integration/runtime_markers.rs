@@ -1,4 +1,4 @@
-//! Markers that are registered at run time, as those of other libraries are.
+//! Markers that are registered at run time, like those of other libraries.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -66,7 +66,7 @@ fn a_marker_of_run_time_is_listed_switched_and_recorded() -> Result<(), Box<dyn 
     assert_eq!(sum.0.load(Ordering::Relaxed), 5);
     assert!(SWITCHES.load(Ordering::Relaxed) >= 2, "both changes are told");
 
-    // A full ring loses its events as those of other markers, until it has room.
+    // A full ring loses its events like those of other markers, until it has space.
     let config = Channel::discard(1 << 13).packets(4).spares(1).max_rings(1).overflow(0);
     let channel = OpenChannel::open(config, [1; 16], 0, 1, Box::new(AnonymousMemory))?;
     let subscription = listed.subscribe(Subscriber::record(Arc::clone(&channel), channel.add_event()?))?;

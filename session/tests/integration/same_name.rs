@@ -1,4 +1,4 @@
-//! Several tracepoints of one name: of one layout they are one event, of several layouts several.
+//! Several tracepoints with the same name: with the same layout they are one event, with different layouts several.
 
 use crate::common::{Outcome, assert_balances, event, place, view};
 use tracepoint_run_dir::Notice;

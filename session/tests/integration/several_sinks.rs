@@ -1,4 +1,4 @@
-//! A sink that fails, even by a panic, does not keep the others from being complete, and is reported.
+//! A sink that fails, even by a panic, is reported, and the other sinks are still complete.
 
 use crate::common::{Outcome, assert_balances, event, place, view};
 use tracepoint_session::sinks::account::Account;

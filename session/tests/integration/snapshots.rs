@@ -1,7 +1,7 @@
-//! Snapshots of a flight recorder that runs at full rate: `recover` without any help of the process, again and again.
+//! Snapshots of a flight recorder at full rate: `recover` without any help of the process, repeatedly.
 //!
-//! `TRACEPOINT_SNAPSHOTS` says how many; the default is for CI. What they cost the process is printed, not judged: build with
-//! `--release` to know what a full rate is.
+//! `TRACEPOINT_SNAPSHOTS` sets their number; the default is for CI. Their cost for the process is printed, not checked: build with
+//! `--release` for the full rate.
 
 use crate::common::{Outcome, again, memory_place, part, process_dirs, until_ready, view};
 use std::env;
@@ -20,7 +20,7 @@ tracepoint::define_trace! {
 
 const RING: usize = 256 << 10;
 
-/// The process that is looked at: records until it is killed.
+/// The observed process: records until it is killed.
 fn record(dir: &Path) -> Outcome {
     let session = Session::builder("flight").events("flight:*").channel(Channel::overwrite(RING).spares(1)).dir(dir);
     let _session = session.sink(TextSink::new(std::io::sink())).start()?;
@@ -31,14 +31,14 @@ fn record(dir: &Path) -> Outcome {
     Ok(())
 }
 
-/// A number of a ring's header.
+/// Reads a number of a ring's header.
 fn number(ring: &File, at: u64) -> std::io::Result<u64> {
     let mut bytes = [0; 8];
     ring.read_exact_at(&mut bytes, at)?;
     Ok(u64::from_le_bytes(bytes))
 }
 
-/// How many events there are in a trace, whose numbers rise; and how many of them are not the one before and one.
+/// Returns the number of events in a trace, whose numbers increase, and the number of gaps between them.
 fn gaps(trace: &Path) -> Result<(u64, u64), Box<dyn std::error::Error>> {
     let (mut last, mut gaps, mut events) = (None, 0, 0);
     for item in Trace::open(trace)?.items() {
@@ -60,15 +60,15 @@ fn gaps(trace: &Path) -> Result<(u64, u64), Box<dyn std::error::Error>> {
     Ok((events, gaps))
 }
 
-/// What a snapshot has.
+/// The contents of a snapshot.
 struct Snapshot {
-    /// What part of the ring's bytes, in thousandths.
+    /// The fraction of the ring's bytes, in thousandths.
     part: u64,
-    /// How often events are missing between others, where the process was faster.
+    /// Number of gaps between events, where the process was faster.
     gaps: u64,
 }
 
-/// Makes one.
+/// Takes a snapshot.
 fn snapshot(process: &Path, out: &Path, ring: &File, viewed: bool) -> Result<Snapshot, Box<dyn std::error::Error>> {
     let recovered = recover(process, out)?;
     let [process] = &recovered.processes[..] else { return Err(format!("one process: {recovered:?}").into()) };
@@ -85,7 +85,7 @@ fn snapshot(process: &Path, out: &Path, ring: &File, viewed: bool) -> Result<Sna
     Ok(Snapshot { part: bytes * 1000 / capacity, gaps })
 }
 
-/// How many events a millisecond are recorded while `act` runs.
+/// Returns how many events a millisecond are recorded while `act` runs.
 fn rate(ring: &File, act: impl FnOnce() -> Outcome) -> Result<u128, Box<dyn std::error::Error>> {
     let (before, since) = (number(ring, 320)?, Instant::now());
     act()?;

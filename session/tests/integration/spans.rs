@@ -1,4 +1,4 @@
-//! Spans in a recorded trace: in each other, of futures, unwound, and switched while they are open; read by babeltrace2 and by our reader.
+//! Spans in a recorded trace: nested, in futures, unwound, and switched while they are open; read by babeltrace2 and by our reader.
 
 use crate::common::{assert_balances, place, view};
 use std::future::Future;
@@ -39,7 +39,7 @@ fn number(event: &Event, field: &str) -> u64 {
     event.fields.as_ref().and_then(|fields| fields.get(field)?.as_u64()).unwrap_or_else(|| panic!("{field}: {event:?}"))
 }
 
-/// `name` and the number of the field, of each event.
+/// Returns the name and the number in the field of each event.
 fn with<'e>(events: &'e [Event], field: &str) -> Vec<(&'e str, u64)> {
     events.iter().map(|event| (event.name().trim_start_matches("spans:"), number(event, field))).collect()
 }

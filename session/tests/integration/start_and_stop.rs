@@ -1,4 +1,4 @@
-//! Sessions begin and end while threads fire without a pause, and every one of them balances.
+//! Sessions start and stop while threads fire continuously, and every one of them balances.
 
 use crate::common::{Outcome, assert_balances, event, lost, place, view};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -28,7 +28,7 @@ fn tell_all() {
     }
 }
 
-/// Records every event of this file, and keeps nothing but the books.
+/// Records every event of this file, and keeps only the account.
 fn start(name: &str) -> Session {
     let channel = Channel::discard(64 << 10).spares(2);
     Session::builder(name)
@@ -44,7 +44,7 @@ fn recorded(summary: &Summary, name: &str) -> u64 {
     summary.events().iter().find(|event| event.name == name).map_or(0, |event| event.recorded)
 }
 
-/// How often each ran and panicked, once all have: on a machine that is busy they may be late.
+/// Returns how often each dump ran and panicked, once all have: on a busy machine they may be late.
 fn when_run(session: &Session) -> Vec<(u64, u64)> {
     loop {
         let all: Vec<_> = session.state_dumps().iter().map(|dump| (dump.ran, dump.panicked)).collect();
@@ -90,7 +90,7 @@ fn a_dump_is_recorded_by_the_starting_session_only() -> Outcome {
     let summary = earlier.stop()?;
     assert_eq!((event(&summary, "late:connection").fired, event(&summary, "late:used").recorded), (0, 1));
     assert!(!summary.events().iter().any(|event| event.name.starts_with("tracepoint:")));
-    // Taken back.
+    // Unregistered.
     drop(dump);
     let summary = start("late").stop()?;
     assert_eq!(event(&summary, "late:connection").fired, 0);
@@ -143,7 +143,7 @@ fn a_hanging_dump_is_reported_late_and_skipped() -> Outcome {
     let summary = session.stop()?;
     assert_eq!(event(&summary, "late:connection").recorded, 3);
     assert_eq!(event(&second.stop()?, "late:connection").fired, 0);
-    // Now that it has returned it runs again.
+    // Now that it has returned, it runs again.
     let third = start("third");
     while third.state_dumps()[0].ran == 0 && third.state_dumps()[0].late == 0 {
         thread::yield_now();
@@ -153,7 +153,7 @@ fn a_hanging_dump_is_reported_late_and_skipped() -> Outcome {
     Ok(())
 }
 
-/// Sessions end while the dump runs on, and may never return.
+/// Sessions end while the dump continues, and may never return.
 #[test]
 fn sessions_end_while_a_dump_runs() -> Outcome {
     own_process!();
@@ -179,7 +179,7 @@ fn sessions_end_while_a_dump_runs() -> Outcome {
     Ok(())
 }
 
-/// Many sessions come and go at once, each with its own telling of the same dump.
+/// Many sessions start and stop at once, each with its own run of the same dump.
 #[test]
 fn concurrent_sessions_each_get_the_dump() {
     own_process!();

@@ -47,7 +47,7 @@ fn rules_compute_beside_recording() -> Outcome {
     assert_eq!(pieces.map(|pieces| (pieces.count(), pieces.min())), Some((8, Some(2.0))));
     assert_eq!(names(&place.path().join("statistics")).len(), 3, "a file for each rule, and the list");
 
-    // A rule that comes later, and one that goes.
+    // A rule is added, and another one removed.
     session.enable(Rule::new("statistics:sold").statistic("top(article, 2)"))?;
     tracepoint::trace!(sold("pear", 1));
     let articles = session.statistics().into_iter().find_map(|result| match result.snapshot.results {
@@ -66,7 +66,7 @@ fn rules_compute_beside_recording() -> Outcome {
     Ok(())
 }
 
-/// What runs goes on; what is new does not begin, and begins once the list can be written.
+/// Running statistics continue; new ones do not start until the list can be written.
 #[test]
 fn a_list_that_cannot_be_written_ends_no_statistic() -> Outcome {
     own_process!();
@@ -90,7 +90,7 @@ fn a_list_that_cannot_be_written_ends_no_statistic() -> Outcome {
     Ok(())
 }
 
-/// A session that only computes needs neither output nor flight recorder, and its site records nothing.
+/// A session that only computes statistics needs neither an output nor a flight recorder, and its site records nothing.
 #[test]
 fn a_statistic_alone_records_nothing() -> Outcome {
     own_process!();

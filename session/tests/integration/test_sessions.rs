@@ -1,4 +1,4 @@
-//! Test sessions see their own threads and no others, however many there are.
+//! Test sessions see only the events of their own threads, however many sessions there are.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Barrier;
@@ -19,7 +19,7 @@ tracepoint::define_trace! {
     pub other() {}
 }
 
-/// What a failed expectation says.
+/// Returns the message of a failed expectation.
 fn failure(expectation: impl FnOnce()) -> String {
     let panic = catch_unwind(AssertUnwindSafe(expectation)).expect_err("fails");
     panic
@@ -95,7 +95,7 @@ fn threads_enter_and_leave() {
     });
     worker.join().expect("fires");
     session.expect("tested:begun").with(|event| event["name"] == "inside").once();
-    // One in the other, on the same thread; each has its own.
+    // Nested, on the same thread; each session has its own events.
     {
         let inner = TestSession::start("tested:*");
         trace_begun(4, "both");
@@ -110,7 +110,8 @@ fn threads_enter_and_leave() {
     );
 }
 
-/// Each of a thousand concurrent tests of two threads sees all of its own events and no others. `TEST_SESSION_ROUNDS` for more rounds.
+/// Each of a thousand concurrent tests with two threads sees all of its own events and no others. `TEST_SESSION_ROUNDS` sets the number of
+/// rounds.
 #[test]
 fn a_thousand_sessions_at_a_time() {
     own_process!();

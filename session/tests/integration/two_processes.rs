@@ -1,4 +1,4 @@
-//! Two processes record under one session name; in the merged trace no effect comes before its cause.
+//! Two processes record under one session name; in the merged trace no effect precedes its cause.
 
 use crate::common::{Outcome, assert_balances, memory_place, path_of, view};
 use std::env;
@@ -16,9 +16,9 @@ tracepoint::define_trace! {
 }
 
 const ROUNDS: u32 = 2_000;
-/// Tells a process started by the test where the game takes place.
+/// The variable with the directory of the game.
 const PLACE: &str = "TEST_GAME_PLACE";
-/// …and which side it is.
+/// The variable with the side of a process.
 const SIDE: &str = "TEST_GAME_SIDE";
 
 #[test]
@@ -28,7 +28,7 @@ fn merged_events_of_two_processes_keep_causal_order() -> Outcome {
         return play(Path::new(&place), &env::var(SIDE)?);
     }
     let place = memory_place();
-    // Listening before either side begins.
+    // The server listens before either side begins.
     let mut server = player(place.path(), "server")?;
     while !place.path().join("socket").exists() {
         assert!(server.try_wait()?.is_none(), "the server ended too soon");
@@ -46,7 +46,7 @@ fn merged_events_of_two_processes_keep_causal_order() -> Outcome {
     assert_eq!(order.len(), expected.len());
     let first_inversion = order.iter().zip(&expected).find(|(seen, expected)| seen != expected);
     assert_eq!(first_inversion, None);
-    // Measured twice, the distance to the time of day would differ: little enough to go unseen here, and too much elsewhere.
+    // If each process measured it, the offsets from the time of day would differ: too little to be noticed here, and too much elsewhere.
     assert_eq!(clock_offset(&traces[0])?, clock_offset(&traces[1])?);
     for trace in &traces {
         assert_balances(trace);
@@ -54,13 +54,13 @@ fn merged_events_of_two_processes_keep_causal_order() -> Outcome {
     Ok(())
 }
 
-/// The line of the metadata that says where the clock's zero is.
+/// Returns the line of the metadata with the clock's offset.
 fn clock_offset(trace: &Path) -> Result<String, Box<dyn std::error::Error>> {
     let metadata = std::fs::read_to_string(trace.join("metadata"))?;
     Ok(metadata.lines().find(|line| line.contains("offset =")).ok_or("no offset")?.to_owned())
 }
 
-/// `game:ping 7` out of a line of babeltrace2's.
+/// Extracts `game:ping 7` from a line of babeltrace2's output.
 fn message_of(line: &str) -> String {
     let name = line.split_whitespace().find(|word| word.starts_with("game:")).unwrap_or_default();
     let round = line.rsplit("round = ").next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Two sessions at a time record one event each into its own trace, and end independently.
+//! Two concurrent sessions record one event each into separate traces, and end independently.
 
 use crate::common::{Outcome, assert_balances, event, place, view};
 use tracepoint_session::sinks::CtfSink;

@@ -1,4 +1,4 @@
-//! A channel that waits: events wait for the drain, and for no longer than was said.
+//! A channel that waits: events wait for the drain, up to the configured time.
 
 use crate::common::{Outcome, assert_balances, event, lost, place, view};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,10 +21,10 @@ tracepoint::define_trace! {
 const THREADS: u64 = 2;
 const EVENTS: u64 = 20_000;
 
-/// The tests switch the same events.
+/// Serialises the tests, which enable the same events.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// A sink that says when it is given its first packet, and keeps it until it is let go.
+/// A sink that reports its first packet, and blocks until it is released.
 struct Blocks {
     reached: Sender<()>,
     go: Receiver<()>,
@@ -36,14 +36,14 @@ impl Sink for Blocks {
     }
 
     fn packet(&mut self, _: &StreamInfo, _: &Packet<'_>) -> Result<(), SinkError> {
-        // Both fail when the test has let go: then nothing blocks.
+        // Both fail once the test has released the sink.
         let _ = self.reached.send(());
         let _ = self.go.recv();
         Ok(())
     }
 }
 
-/// Rings that hold a few hundred events, far fewer than are fired between two rounds of the drain.
+/// Rings for a few hundred events, far fewer than are fired between two rounds of the drain.
 fn small(most: Duration) -> Channel {
     Channel::wait(8 << 10, most).packets(4)
 }
@@ -101,7 +101,7 @@ fn waits_are_bounded_by_the_maximum() -> Outcome {
     Ok(())
 }
 
-/// Told when it is dropped.
+/// Sets a flag when it is dropped.
 struct Freed(Arc<AtomicBool>);
 
 impl Drop for Freed {
@@ -110,8 +110,8 @@ impl Drop for Freed {
     }
 }
 
-/// The drain frees lists that were replaced inside probes, which takes a grace period; owners that wait for the drain inside a section must not
-/// wait for that, nor keep it from coming.
+/// The drain frees lists that were replaced inside probes, which takes a grace period. Threads that wait for the drain inside a section
+/// must not wait for that, and must not block the drain.
 #[test]
 fn replaced_lists_are_freed_while_events_wait() -> Outcome {
     own_process!();
@@ -134,7 +134,7 @@ fn replaced_lists_are_freed_while_events_wait() -> Outcome {
     let fired = AtomicU64::new(0);
     thread::scope(|scope| {
         for _ in 0..THREADS {
-            // More than the rings hold, and as long as it takes.
+            // More events than the rings hold, without a time limit.
             scope.spawn(|| {
                 while !freed.load(Ordering::Relaxed) || fired.load(Ordering::Relaxed) < EVENTS {
                     trace_step(fired.fetch_add(1, Ordering::Relaxed));
@@ -148,7 +148,7 @@ fn replaced_lists_are_freed_while_events_wait() -> Outcome {
     Ok(())
 }
 
-/// An event that a probe fires is inside another one: a wait there would delay a thread that unregisters the probe.
+/// A probe's event is inside another one: waiting there would delay a thread that unregisters the probe.
 #[test]
 fn events_inside_probes_do_not_wait() -> Outcome {
     own_process!();

@@ -1,4 +1,4 @@
-//! Events wake a drain that sleeps while their ring gets full, and only then.
+//! Events wake a sleeping drain while their ring fills up, and only then.
 
 use crate::common::{Outcome, assert_balances, event, lost, place};
 use std::thread::sleep;
@@ -12,11 +12,11 @@ tracepoint::define_trace! {
     pub burst(n: u64, m: u64) { n: u64 = n, m: u64 = m }
 }
 
-/// The size of a record, and the events that are more than half of a ring and less than all of it.
+/// The size of a record, and a number of events that fills more than half of a ring and less than all of it.
 const RECORD: usize = 24;
 const RING: usize = 1 << 20;
 const BURST: u64 = (RING * 5 / 8 / RECORD) as u64;
-/// How many bursts are to wake the drain, and how many are tried: in the middle of some the drain comes by itself.
+/// Number of bursts that have to wake the drain, and number that are tried: during some, the drain runs by itself.
 const WAKES: u64 = 3;
 const TRIES: u64 = 40;
 
@@ -24,14 +24,14 @@ fn session(channel: Channel, dir: &std::path::Path) -> Result<Session, Box<dyn s
     Ok(Session::builder("wake").events("wake:*").channel(channel).in_memory().sink(CtfSink::create(dir)?).start()?)
 }
 
-/// Waits until the drain has found nothing for so long that its interval is the longest.
+/// Waits until the drain has been idle for so long that its interval is the maximum.
 fn rest(session: &Session) {
     let quiet = |session: &Session| session.status().drain;
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(60) {
         let before = quiet(session);
         sleep(Duration::from_millis(500));
-        // At the longest interval a second has five rounds.
+        // At the maximum interval there are five rounds a second.
         if quiet(session).rounds - before.rounds <= 4 {
             return;
         }
@@ -39,7 +39,7 @@ fn rest(session: &Session) {
     panic!("the drain does not come to rest: {:?}", quiet(session));
 }
 
-/// Waits until all packets that are closed were taken.
+/// Waits until all closed packets were taken.
 fn await_bytes(session: &Session, events: u64) {
     let begun = Instant::now();
     while session.status().bytes() < events * RECORD as u64 * 3 / 4 {
@@ -71,7 +71,7 @@ fn a_burst_wakes_a_drain_at_rest() -> Outcome {
     Ok(())
 }
 
-/// Nothing wakes the drain for such a channel, so that it has to come within the time for which events wait.
+/// No event wakes the drain for such a channel, so it has to run within the time for which events wait.
 #[test]
 fn a_channel_that_is_added_and_waits_shortens_the_intervals() -> Outcome {
     own_process!();
@@ -113,7 +113,7 @@ fn less_than_half_a_ring_wakes_nothing() -> Outcome {
     Ok(())
 }
 
-/// Switched off, the drain comes at its own intervals only.
+/// If disabled, the drain runs only at its own intervals.
 #[test]
 fn no_wake_wakes_nothing() -> Outcome {
     own_process!();

@@ -1,4 +1,4 @@
-//! Where the kills hit: the core's points tell, of each stream, which was passed last.
+//! The places that the kills hit: the core reports for each stream the point that was reached last.
 
 use crate::WATCHED;
 use crate::common::oracle::Words;
@@ -7,14 +7,14 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tracepoint_ring::channel::failpoint::{Point, watch};
 
-/// How many streams are looked at: those of the first rings, which the threads have.
+/// Number of observed streams: those of the first rings, which the threads use.
 const STREAMS: usize = 16;
-/// How long is waited for a thread that stays in a packet switch.
+/// Maximum time to wait for a thread that stays in a packet switch.
 const PATIENCE: Duration = Duration::from_millis(5);
-/// How long a thread that is running is in one at most, mostly.
+/// Usual maximum time that a running thread spends in a packet switch.
 const STAY: Duration = Duration::from_micros(10);
 
-/// Where the kills hit.
+/// The places that the kills hit.
 #[derive(Debug, Default)]
 pub(crate) struct Switches {
     kills: u64,
@@ -22,13 +22,13 @@ pub(crate) struct Switches {
     last_points: BTreeMap<&'static str, u64>,
 }
 
-/// In the process that is to be killed.
+/// In the process that will be killed.
 pub(crate) fn tell(words: &'static Words) {
     watch(&words[WATCHED..]);
 }
 
-/// Waits until a thread stays in a packet switch: it is not running, and a kill finds it there, while others are wherever they are. A
-/// switch that is seen to begin is over before a kill arrives. Does not wait for ever.
+/// Waits until a thread stays in a packet switch: it is not running, and a kill finds it there, while others are at any place. A switch
+/// that is seen to begin would be over before a kill arrives. The wait has a time limit.
 pub(crate) fn wait(words: &Words) {
     let begin = Instant::now();
     while begin.elapsed() < PATIENCE {
@@ -44,7 +44,7 @@ pub(crate) fn wait(words: &Words) {
     }
 }
 
-/// The last points of streams whose owners are in a packet switch.
+/// Returns the last points of streams whose owners are in a packet switch.
 fn points_inside(words: &Words) -> impl Iterator<Item = Point> {
     let last = |word: u64| Point::ALL.get(usize::try_from(word).ok()?.checked_sub(1)?);
     let points = words[WATCHED..][..STREAMS].iter().filter_map(move |word| last(word.load(Ordering::Relaxed)));
@@ -52,7 +52,7 @@ fn points_inside(words: &Words) -> impl Iterator<Item = Point> {
 }
 
 impl Switches {
-    /// A kill more.
+    /// Counts a kill.
     pub(crate) fn add(&mut self, words: &Words) {
         self.kills += 1;
         let mut points = points_inside(words).peekable();
@@ -62,7 +62,7 @@ impl Switches {
         }
     }
 
-    /// Says how many hit a packet switch, and demands that it is one in twenty.
+    /// Prints how many hit a packet switch, and asserts that at least one in twenty did.
     pub(crate) fn check(&self) {
         println!("{} kills, {} inside a packet switch: {:?}", self.kills, self.inside, self.last_points);
         assert!(self.inside * 20 >= self.kills, "too few kills hit a packet switch");

@@ -1,4 +1,4 @@
-//! The twin of `switches` without the core's points: where the kills hit is not known.
+//! The counterpart of `switches` without the core's points: the places that the kills hit are not known.
 
 use crate::common::oracle::Words;
 

@@ -5,7 +5,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 thread_local! {
-    /// How often this thread has asked for memory, or given some back.
+    /// Number of allocator calls of this thread.
     static CALLS: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -13,7 +13,7 @@ struct Counting;
 
 impl Counting {
     fn count() {
-        // A thread that ends has no count any more.
+        // A thread that ends has no counter any more.
         let _ = CALLS.try_with(|calls| calls.set(calls.get() + 1));
     }
 }

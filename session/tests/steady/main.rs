@@ -1,4 +1,4 @@
-//! What an event must not do in the steady state. The allocator of this program counts.
+//! Checks that an event has no costs in the steady state that it must not have. The allocator of this program counts.
 
 #[macro_use]
 #[path = "../../../tests/support/own_process.rs"]

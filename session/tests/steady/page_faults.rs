@@ -1,4 +1,4 @@
-//! In the steady state an event meets no page fault.
+//! In the steady state an event causes no page fault.
 
 use nix::sys::resource::{UsageWho, getrusage};
 

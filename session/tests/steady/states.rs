@@ -1,4 +1,4 @@
-//! Steady states: a thread that has its ring records, packet after packet, and nothing else changes.
+//! Steady states: a thread with a ring records, packet after packet, and nothing else changes.
 
 use std::hint::spin_loop;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ tracepoint::define_trace! {
 const WORDS: &str = "thirty-two bytes of text, as is.";
 const RING: usize = 64 << 10;
 const PACKETS: u64 = 16;
-/// A lower bound on the size of a record of either kind, and an upper one.
+/// A lower and an upper bound on the size of a record of either kind.
 const SMALLEST: u64 = 24;
 const LARGEST: u64 = 56;
-/// How often all of the ring is written.
+/// Number of times that the whole ring is written.
 const LAPS: u64 = 20;
 /// More events than a ring holds, of either kind.
 const LAP: u64 = RING as u64 / SMALLEST;
-/// Fewer events than a ring holds beside the packets that are not closed or not taken yet.
+/// Fewer events than the ring holds in addition to the packets that are not closed or not taken yet.
 const HALF: u64 = RING as u64 / 2 / LARGEST;
 
 /// Takes packets, and counts their records.
@@ -42,7 +42,7 @@ impl Sink for Counting {
     }
 }
 
-/// Fires `count` events. Under discard it waits, without any help of the system's, until the ring has room.
+/// Fires `count` events. Under discard it waits, without system calls, until the ring has space.
 fn fire(event: fn(u64), count: u64, fired: &mut u64, taken: Option<&AtomicU64>) {
     for _ in 0..count {
         while taken.is_some_and(|taken| *fired - taken.load(Ordering::Relaxed) > HALF) {
@@ -56,10 +56,10 @@ fn fire(event: fn(u64), count: u64, fired: &mut u64, taken: Option<&AtomicU64>) 
 /// The policy whose events may wake the drain.
 pub(crate) const WAKING: &str = "discard, waking the drain";
 
-/// The largest number of packets that `measure` below closes.
+/// Maximum number of packets that `measure` below closes.
 pub(crate) const MOST_PACKETS: u64 = LAPS * LAP * LARGEST / (RING as u64 / PACKETS / 2);
 
-/// Has `measure` run the steady state of each kind of event under each policy, called by its name.
+/// Calls `measure` with the name and the steady state of each kind of event under each policy.
 pub(crate) fn in_each(mut measure: impl FnMut(&str, &mut dyn FnMut())) {
     let numbers: fn(u64) = |n| tracepoint::trace!(numbers(n as i32 & 0xFF, 2, n.cast_signed()));
     let text: fn(u64) = |n| tracepoint::trace!(text(WORDS, n));
@@ -81,16 +81,16 @@ pub(crate) fn in_each(mut measure: impl FnMut(&str, &mut dyn FnMut())) {
             let event = summary.events().iter().find(|event| event.fired > 0).expect("it fired");
             assert_eq!((event.fired, event.recorded), (fired, fired), "{event:?}");
             let streams = &summary.account().expect("a sink has one").channels[0].streams;
-            // Of the flight recorder the ring was written many times over.
+            // The ring of the flight recorder was overwritten many times.
             assert!(taken.is_some() || streams[0].overwritten > (LAPS / 2) * LAP, "{streams:?}");
         }
     }
 }
 
-/// The process has a run directory of its own.
+/// The process has its own run directory.
 pub(crate) const RUN_DIR: &str = "TRACEPOINT_RUN_DIR";
 
-/// Has `measure` run a steady state under triggers, of which one matches no event and one all of them. Needs a run directory.
+/// Calls `measure` with a steady state under triggers, of which one matches no event and one all of them. Needs a run directory.
 pub(crate) fn under_triggers(measure: impl FnOnce(&mut dyn FnMut())) {
     let (none, all) = (Rule::new("steady:numbers").filter("c == -1"), Rule::new("steady:numbers").filter("b == 2"));
     let session = Session::builder("watched").events("*").channel(Channel::overwrite(RING).packets(PACKETS as usize));

@@ -1,16 +1,16 @@
-//! In the steady state an event makes no system call, but one that wakes a drain that sleeps while the ring gets full, or the thread of a
-//! trigger that it matches: strace sees no other.
+//! In the steady state an event makes no system call, except for the wake of a drain that sleeps while the ring fills up, or of the thread
+//! of a trigger that it matches: strace sees no other.
 
 use crate::states::{MOST_PACKETS, RUN_DIR, WAKING};
 use std::env;
 use std::process::{Command, Stdio};
 
-/// Tells the process that is traced that it is one.
+/// The variable that marks the traced process.
 const TRACED: &str = "STEADY_TRACED";
 /// Steady states.
 const STATES: usize = 7;
 
-/// A system call that no other code makes; another one where events may wake the drain.
+/// A system call that no other code makes; another one if events may wake the drain.
 fn mark(state: &str) {
     if state.ends_with(WAKING) {
         nix::unistd::getpgrp();
