@@ -143,9 +143,8 @@ pages! {
 fn the_page_of_commands_has_each_verb() {
     let help = Command::new(env!("CARGO_BIN_EXE_tracectl")).arg("--help").output().unwrap().stdout;
     let help = String::from_utf8(help).unwrap();
-    let verbs = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    let verbs =
-        verbs.filter_map(|line| line.strip_prefix("  ").filter(|line| !line.starts_with(' '))?.split(' ').next());
+    let verbs = help.lines().skip_while(|line| *line != "Record:").take_while(|line| *line != "Options:");
+    let verbs = verbs.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
     let page = std::fs::read_to_string(pages::root().join("docs/commands.md")).unwrap();
     let missing: Vec<_> = verbs.clone().filter(|verb| !page.contains(&format!("`{verb}`"))).collect();
     assert!(missing.is_empty() && verbs.count() > 20, "docs/commands.md lacks {missing:?}");

@@ -93,7 +93,8 @@ fn a_full_disk_of_the_collector_is_told_and_the_rings_keep_to_their_policy() {
     let mut record = Running::start(&mut record, &place.join("record"));
     let trouble = |stream: &Value| stream["trouble"].as_str().map(str::to_owned);
     let is_full = |stream: &Value| trouble(stream).is_some_and(|why| why.contains("No space left on device"));
-    let (_, full) = stream(place, |stream| is_full(stream) && stream["waiting"].as_u64() > Some(60_000));
+    // The next packet does not fit.
+    let (_, full) = stream(place, |stream| is_full(stream) && stream["waiting"].as_u64() > Some(48 << 10));
     assert!(trouble(&full).unwrap().starts_with("the collector cannot store: "), "{full}");
     let shown = String::from_utf8(tracectl(place, &["status"]).stdout).unwrap();
     assert!(shown.contains("; the collector cannot store: No space left on device"), "{shown}");
