@@ -1,4 +1,4 @@
-//! Builds and runs the crates in `tests/fixtures`, which are a workspace of their own with one target directory.
+//! Builds and runs the crates in `tests/fixtures`, a separate workspace with one target directory.
 #![allow(dead_code)] // each test is a crate of its own and uses a part
 
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::Command;
 /// The workspace of the fixtures.
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/fixtures");
 
-/// How a fixture is built.
+/// The configuration of a fixture's build.
 #[derive(Debug)]
 pub(crate) struct Build {
     profile: &'static str,
@@ -26,7 +26,7 @@ impl Build {
         Self { profile, gnu_ld: false, frame_pointers: false, feature: None, folded: false }
     }
 
-    /// With the system's `ld` in place of the linker that comes with rustc.
+    /// With the system's `ld` instead of the linker that is shipped with rustc.
     pub(crate) fn gnu_ld(self) -> Self {
         Self { gnu_ld: true, ..self }
     }
@@ -68,7 +68,7 @@ impl Build {
         PathBuf::from(path.expect("cargo names the library"))
     }
 
-    /// The executable that cargo reports for a target. Cargo also reports others: a test is built with the programs of its package.
+    /// Returns the executable that cargo reports for a target. Cargo also reports others: a test is built with the programs of its package.
     fn build(&self, target_name: &str, arguments: &[&str]) -> PathBuf {
         let messages = self.messages(arguments);
         let named = format!("\"name\":\"{target_name}\"");
@@ -79,7 +79,7 @@ impl Build {
         PathBuf::from(executables.next().expect("cargo names the executable").0)
     }
 
-    /// What cargo reports, as JSON.
+    /// Returns the JSON messages of cargo.
     fn messages(&self, arguments: &[&str]) -> String {
         let mut command = command();
         command.args(arguments).args(["--profile", self.profile, "--message-format", "json-render-diagnostics"]);
@@ -108,12 +108,12 @@ pub(crate) fn cargo(verb: &str, arguments: &[&str]) {
     finish(command().arg(verb).args(arguments));
 }
 
-/// Runs a program; its standard output.
+/// Runs a program; returns its standard output.
 pub(crate) fn run(program: &Path, arguments: &[&str]) -> String {
     finish(Command::new(program).args(arguments))
 }
 
-/// What a fixture listed, sorted.
+/// Returns the lines that a fixture listed, sorted.
 pub(crate) fn listed(output: &str) -> Vec<&str> {
     let mut listed = Vec::new();
     for kind in ["marker ", "tracepoint "] {
@@ -123,14 +123,14 @@ pub(crate) fn listed(output: &str) -> Vec<&str> {
     listed
 }
 
-/// The output of a fixture besides its list.
+/// Returns the output of a fixture without its list.
 pub(crate) fn said(output: &str) -> Vec<&str> {
     let listed = listed(output);
     output.lines().filter(|line| !listed.contains(line)).collect()
 }
 
 fn target() -> PathBuf {
-    // Inside the target directory of the workspace: `cargo clean` takes it along.
+    // Inside the target directory of the workspace, so that `cargo clean` removes it.
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("fixtures")
 }
 

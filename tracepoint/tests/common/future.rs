@@ -1,10 +1,10 @@
-//! The smallest executor, and a future that is not ready at once.
+//! A minimal executor, and a future that is not ready at first.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
-/// Runs a future to its end on this thread.
+/// Runs a future to completion on this thread.
 pub(crate) fn run<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     loop {

@@ -1,4 +1,4 @@
-//! Shared by the tests of the macros: a subscriber that keeps every event as text.
+//! Shared by the tests of the macros: a subscriber that stores every event as text.
 #![allow(dead_code)] // each test is a crate of its own and uses a part
 
 use std::sync::{Arc, Mutex};
@@ -66,7 +66,7 @@ impl Recorded {
     }
 }
 
-/// The `trace_mark!` called `name`.
+/// Returns the `trace_mark!` called `name`.
 pub(crate) fn marker(name: &str) -> &'static Marker {
     tracepoint::markers()
         .find(|marker| marker.name() == name && !marker.is_of_tracepoint())

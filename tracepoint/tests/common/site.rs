@@ -18,7 +18,7 @@ pub(crate) const OFF: u8 = 0xBB;
 pub(crate) const ON: u8 = 0xE9;
 /// The breakpoint instruction.
 pub(crate) const BREAKPOINT: u8 = 0xCC;
-/// How long a site is.
+/// The length of a site.
 pub(crate) const LENGTH: usize = 6;
 /// The size of a page of code.
 pub(crate) const PAGE: usize = 4096;
@@ -27,9 +27,9 @@ pub(crate) const PAGE: usize = 4096;
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Entry {
-    /// From this field to the site.
+    /// Offset from this field to the site.
     pub(crate) site: i32,
-    /// From this field to the cold path.
+    /// Offset from this field to the cold path.
     pub(crate) cold: i32,
     pub(crate) key: *const Key,
 }
@@ -45,7 +45,7 @@ unsafe extern "C" {
 pub(crate) struct Site {
     entry: usize,
     pub(crate) address: usize,
-    /// Where the site jumps to.
+    /// The target of the site's jump.
     pub(crate) cold: usize,
     /// The address of the key; the same for all sites of one tracepoint.
     pub(crate) key: usize,
@@ -87,12 +87,12 @@ pub(crate) fn sites_of_key_in(function: *const ()) -> Vec<Site> {
 }
 
 impl Site {
-    /// Where its opcode is.
+    /// Returns the address of its opcode.
     pub(crate) fn opcode(self) -> usize {
         self.address + 1
     }
 
-    /// The opcode, the byte that is switched.
+    /// Returns the opcode, the byte that is switched.
     pub(crate) fn byte(self) -> u8 {
         byte(self.opcode())
     }
@@ -104,13 +104,13 @@ impl Site {
             && rest == (self.cold.wrapping_sub(self.address + LENGTH).cast_signed() as i32).to_le_bytes()
     }
 
-    /// The entry, mutable: the section is writable. No thread may switch sites meanwhile.
+    /// Returns the entry, mutable: the section is writable. No thread may switch sites meanwhile.
     pub(crate) fn entry(self) -> *mut Entry {
         with_exposed_provenance_mut(self.entry)
     }
 }
 
-/// A byte of this program's code.
+/// Reads a byte of this program's code.
 pub(crate) fn byte(address: usize) -> u8 {
     // SAFETY: callers pass addresses within the code of this program, which is readable. Volatile, because code changes.
     unsafe { with_exposed_provenance::<u8>(address).read_volatile() }
@@ -169,7 +169,7 @@ pub(crate) fn finish_child(pid: libc::pid_t) -> i32 {
     if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 99 }
 }
 
-/// Starts `child` in a forked process, whose end [`finish_child`] waits for.
+/// Runs `child` in a forked process; [`finish_child`] waits for its end.
 pub(crate) fn start_child(child: impl FnOnce()) -> libc::pid_t {
     // SAFETY: the child runs `child` and ends with `_exit`. Fork handlers of the core and of the C library leave the locks of the core
     // and of malloc free in the child. The child does not use the harness's locks: panics write to the standard error directly.

@@ -1,4 +1,4 @@
-//! Arguments of the types that programs have: references, trait objects, function pointers, types with lifetimes.
+//! Arguments of the types in real programs: references, trait objects, function pointers, types with lifetimes.
 
 use crate::common::Recorded;
 use std::borrow::Cow;

@@ -1,4 +1,4 @@
-//! Tracepoints of any number of arguments and fields, from none to 32.
+//! Tracepoints with any number of arguments and fields, from none to 32.
 
 use crate::common::Recorded;
 use std::sync::Mutex;

@@ -11,7 +11,7 @@ fn callers_are_recorded() {
         assert_eq!(callers[..], ["0"], "on a stack of its own: {output}");
     }
     for callers in [main, thread] {
-        // None of the tracepoint's own comes first. Those after these are closures, and the thread's start routine.
+        // The first caller is not a function of the tracepoint. Those after these are closures, and the thread's start routine.
         assert_eq!(callers[1..4], ["inner", "middle", "outer"], "{output}");
     }
     // The channel limits the number of frames.

@@ -67,21 +67,21 @@ fn a_record_fits_or_is_counted_as_too_large() {
     channel.close();
 }
 
-/// Sees all events, and does nothing.
+/// Receives all events, and does nothing.
 struct Watch;
 
 impl Aggregate for Watch {
     fn observe(&self, _: u64, _: FieldView<'_>) {}
 }
 
-/// Events that a full ring has no room for are counted without a look at its packets, until the consumer releases one: by event and reason,
-/// whatever their sizes, and whether the flusher has closed the open packet or an aggregate is beside the channel meanwhile.
+/// Events for which a full ring has no space are counted by event and reason, without reading its packets, until the consumer releases one.
+/// This is independent of their sizes, of the flusher closing the open packet, and of an aggregate in addition to the channel.
 #[test]
 fn what_a_full_ring_loses_is_counted_until_it_has_room() {
     own_process!();
     const PACKETS: u64 = 4;
     const SIZE: u64 = 2048;
-    // Of 16 bytes each.
+    // Records of 16 bytes.
     let fits = PACKETS * (SIZE - HEADER_SIZE as u64) / 16;
     let config = Channel::discard((PACKETS * SIZE) as usize).packets(PACKETS as usize);
     let channel = open(config.spares(1).max_rings(1).overflow(0));
@@ -93,14 +93,14 @@ fn what_a_full_ring_loses_is_counted_until_it_has_room() {
     let watched = tracepoint::find("channel:numbered").expect("listed").marker().expect("has fields");
     let mut watch = None;
     for round in 1..=3 {
-        // The first event that has room again is one beside the aggregate in the second round, and one of the channel alone in the third.
+        // The first event that has space again is one with the aggregate in the second round, and one of the channel alone in the third.
         if round == 3 {
             watch = None;
         }
         trace_numbered(0);
         drop(watch.take());
         (2..fits).for_each(trace_numbered);
-        // A record of 16 bytes has room, and no larger one.
+        // There is space for a record of 16 bytes, but not for a larger one.
         (0..3).for_each(|_| trace_sized(&[0; 5]));
         trace_sized(&[0; SIZE as usize]);
         (0..4).for_each(trace_numbered);
@@ -175,7 +175,7 @@ fn a_filter_sees_the_fields_before_anything_is_reserved() {
     channel.close();
 }
 
-/// Accepts the first event of each value, suppresses the others, and notes the time.
+/// Accepts the first event of each value, suppresses the others, and stores the time.
 struct First(AtomicU64);
 
 impl Filter for First {

@@ -1,4 +1,4 @@
-//! A class: one field block, several events.
+//! A class: one field block for several events.
 
 use crate::common::Recorded;
 use std::sync::Mutex;
@@ -6,7 +6,7 @@ use std::sync::Mutex;
 tracepoint::define_trace! {
     provider = "classes";
 
-    /// What a transfer has. (A class has no name in the listing.)
+    /// The fields of a transfer. (A class has no name in the listing.)
     class io(fd: i32, text: &str) {
         /// The file.
         fd: i32 = fd,

@@ -1,13 +1,13 @@
-//! The clock made from the time stamp counter, next to the kernel's. Nothing here depends on how fast the test runs: a time is
-//! compared with those read before and after it.
+//! The clock based on the time stamp counter, compared with the kernel's. Nothing here depends on the speed of the test: a time is compared
+//! with the times read before and after it.
 
 use crate::skip::skip;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tracepoint_ring::clock::{self, Calibration, Clock};
 
-/// The tolerance of the comparison. It is far larger than the error that steering leaves, because this thread may not run for seconds
-/// between two comparisons.
+/// The tolerance of the comparison. It is much larger than the error that steering leaves, because this thread may be descheduled for
+/// seconds between two comparisons.
 const SLACK: u64 = 20_000;
 
 fn kernel() -> u64 {

@@ -1,4 +1,4 @@
-//! `trace_mark!`: every conversion, the type that it takes and the field that it makes.
+//! `trace_mark!`: every conversion, with the type that it accepts and the field that it creates.
 
 use crate::common::{Recorded, marker};
 use std::borrow::Cow;

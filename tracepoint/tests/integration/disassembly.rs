@@ -1,15 +1,16 @@
 //! The cost of a site that is off, in the machine code of an optimised build.
 //!
-//! The fixture has each body three times, without a site (`plain`), with the lazy form and with the function form, for four kinds
-//! of argument: (1) by value, (2) `&local` in a loop, (3) `v[i]`, (4) the result of a call that is not inlined.
-//! This looks at the *hot path* of each: all that can be reached from the function's entry while the site does not jump. A panic
-//! ends the path; it is not part of it.
+//! The fixture has each body three times, without a site (`plain`), with the lazy form and with the function form, for four kinds of
+//! argument: (1) by value, (2) `&local` in a loop, (3) `v[i]`, (4) the result of a call that is not inlined. This test examines the *hot
+//! path* of each: all instructions that can be reached from the function's entry while the site does not jump. A panic ends the path, and
+//! is not part of it.
 //!
-//! Asserted of the lazy form: the site is on the hot path, as the one instruction `mov r11d, imm32`, and jumps out of the hot path;
-//! and there are no more loads, stores, compares, conditional branches and calls on the hot path than in the body without a site.
-//! Asserted of the function form: the same, plus what the caller's argument needs: (3) a bounds check and a load, (4) a call.
+//! Asserted for the lazy form: the site is on the hot path, as the one instruction `mov r11d, imm32`, and jumps out of the hot path; the
+//! hot path has no more loads, stores, compares, conditional branches and calls than the body without a site. Asserted for the function
+//! form: the same, plus the costs of the caller's argument: (3) a bounds check and a load, (4) a call.
 //!
-//! Asserted of a span around a call, dropped or ended: both its ends are such sites, and it costs nothing else of this kind. (A register is cleared, and saved.)
+//! Asserted for a span around a call, dropped or ended: both its ends are such sites, and it has no other cost of this kind. (A register is
+//! cleared, and saved.)
 //!
 //! Both forms have one additional cost: in (2) the local must be in memory, because a reference points to it, so that its two
 //! fields are stored whenever they change. A reference to a copy, `&{ local }`, is made in the cold path, and needs no stores.
@@ -66,7 +67,7 @@ struct Instruction {
 }
 
 impl Instruction {
-    /// Where a jump goes: objdump prints the address in front of the symbol.
+    /// Returns the target of a jump: objdump prints the address in front of the symbol.
     fn target(&self) -> Option<u64> {
         u64::from_str_radix(self.operands.split(' ').next()?, 16).ok()
     }
@@ -75,7 +76,7 @@ impl Instruction {
         self.mnemonic.starts_with('j') && self.mnemonic != "jmp"
     }
 
-    /// Calls of functions outside the fixture are panics, which do not return.
+    /// Returns whether this is a call of a function outside the fixture: these are panics, which do not return.
     fn is_panic(&self) -> bool {
         self.mnemonic == "call" && !["<opaque>", "__tracepoint_fire"].iter().any(|known| self.operands.contains(known))
     }
@@ -101,7 +102,7 @@ impl Instruction {
 struct Program {
     functions: BTreeMap<String, Range<u64>>,
     code: BTreeMap<u64, Instruction>,
-    /// Each site and where it jumps to when it is on, from the table in the program.
+    /// Each site, and the target of its jump when it is on, from the table in the program.
     sites: BTreeMap<u64, u64>,
 }
 
@@ -159,8 +160,8 @@ impl Program {
         rest.fold(Cost::default(), Add::add)
     }
 
-    /// Asserts that the function has `count` sites, all of them on its hot path, each of which is one instruction, and that their cold paths
-    /// are not part of it. (Where a call may unwind, a span has one more: here it does not.)
+    /// Asserts that the function has `count` sites, all of them on its hot path, each of which is one instruction, and that their cold
+    /// paths are not part of it. (Where a call may unwind, a span has one more, but not here.)
     fn has_sites(&self, name: &str, count: usize) {
         let hot = self.hot_path(name);
         let sites = self.sites.range(self.functions[name].clone());
@@ -186,7 +187,7 @@ impl Program {
     }
 }
 
-/// The instructions of a function, by address.
+/// Returns the instructions of a function, by address.
 fn disassemble(program: &Path, function: &Range<u64>) -> BTreeMap<u64, Instruction> {
     let mut objdump = Command::new("objdump");
     objdump.args(["-d", "-w", "-M", "intel"]);
@@ -198,7 +199,7 @@ fn disassemble(program: &Path, function: &Range<u64>) -> BTreeMap<u64, Instructi
     listing.lines().filter_map(instruction).collect()
 }
 
-/// A line of objdump: address, bytes, instruction, separated by tabs.
+/// Parses a line of objdump: address, bytes, instruction, separated by tabs.
 fn instruction(line: &str) -> Option<(u64, Instruction)> {
     let mut parts = line.split('\t');
     let at = u64::from_str_radix(parts.next()?.trim().strip_suffix(':')?, 16).ok()?;
@@ -216,7 +217,7 @@ const INDEX: [&str; 3] = ["index_plain", "index_lazy", "index_function"];
 const CALL: [&str; 3] = ["call_plain", "call_lazy", "call_function"];
 /// The lazy form with a reference to a copy of `LOCAL`'s.
 const COPIED: &str = "local_copied";
-/// A call without a span, in one that is dropped, and in one that is ended.
+/// A call without a span, in a dropped span, and in an ended span.
 const SPAN: [&str; 3] = ["span_plain", "span_lazy", "span_ended"];
 
 #[test]
@@ -247,7 +248,7 @@ fn hot_paths() {
         program.costs_at_most(spanned, plain, nothing);
     }
 
-    // The check can see a difference: the function form has the cost that the lazy form avoids.
+    // The check is sensitive: the function form has the cost that the lazy form avoids.
     assert_eq!(program.cost(INDEX[2]), program.cost(INDEX[0]) + checked_load);
     assert_eq!(program.cost(CALL[2]), program.cost(CALL[0]) + call);
 }

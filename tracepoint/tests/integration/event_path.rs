@@ -28,7 +28,7 @@ tracepoint::define_trace! {
     sched_migrate(task: &Task, dest_cpu: u32);
 }
 
-/// Copies a little-endian number out of a packet.
+/// Reads a little-endian number from a packet.
 fn number(bytes: &[u8], offset: usize) -> u64 {
     u64::from_le_bytes(bytes[offset..offset + 8].try_into().expect("eight bytes"))
 }

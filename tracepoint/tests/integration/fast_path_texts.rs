@@ -1,4 +1,4 @@
-//! The fast path copies texts of all lengths, with a NUL in every place, with each clock for which it has its own code.
+//! The fast path copies texts of all lengths, with a NUL in every position, with each clock that has its own code.
 
 use crate::skip::skip;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ tracepoint::define_trace! {
     said(n: u32, words: &str, more: &str) { n: u32 = n, words: str = words, more: str = more, end: u8 = 7 }
 }
 
-/// More than twice the largest piece in which texts are copied.
+/// More than twice the size of the largest unit in which texts are copied.
 const LONGEST: usize = 70;
 
-/// Texts of every length, without a NUL and with one NUL in every place.
+/// Returns texts of every length, without a NUL and with one NUL in every position.
 fn texts() -> Vec<String> {
     let text = |length: usize, nul: Option<usize>| -> String {
         (0..length).map(|at| if Some(at) == nul { '\0' } else { char::from(b'a' + (at % 26) as u8) }).collect()
@@ -24,7 +24,7 @@ fn texts() -> Vec<String> {
     (0..LONGEST).flat_map(of_length).collect()
 }
 
-/// Takes a text and its NUL off the front.
+/// Splits a text and its NUL off the front.
 fn text<'b>(bytes: &mut &'b [u8]) -> &'b [u8] {
     let end = bytes.iter().position(|byte| *byte == 0).expect("a NUL behind a text");
     let (text, rest) = bytes.split_at(end);
@@ -74,7 +74,7 @@ fn record() -> Vec<u64> {
 #[test]
 fn texts_arrive_whole_and_are_counted_once() {
     own_process!();
-    // First with the kernel's clock, which is a function call.
+    // First with the kernel's clock, which is called as a function.
     let by_call = record();
     if let Err(reason) = clock::calibrate(Duration::from_millis(10)) {
         return skip(

@@ -1,4 +1,4 @@
-//! Crates as users write them, in `tests/fixtures`: built, linted and run by cargo.
+//! Crates like those of users, in `tests/fixtures`: built, linted and run by cargo.
 
 use crate::fixture::{Build, cargo, listed, run, said};
 

@@ -22,7 +22,7 @@ fn open(name: &str, channel: Channel) -> (Arc<OpenChannel>, Subscription) {
     (channel, subscription)
 }
 
-/// The `n`s of a packet, whose records are a header word and a number each.
+/// Returns the `n`s of a packet, whose records consist of a header word and a number each.
 fn numbers(packet: &Packet<'_>) -> Vec<u64> {
     let records = packet.bytes[HEADER_SIZE..].chunks_exact(16);
     assert!(records.remainder().is_empty(), "whole records");
@@ -62,7 +62,7 @@ fn the_packet_of_an_idle_thread_is_closed_by_the_drain() {
     channel.close();
 }
 
-/// How many events each of the threads of the stress test fires.
+/// Number of events that each thread of the stress test fires.
 fn rounds() -> u64 {
     match std::env::var("TRACEPOINT_ROUNDS") {
         Ok(rounds) => rounds.parse().expect("TRACEPOINT_ROUNDS is a number"),
@@ -75,7 +75,7 @@ fn flushing_busy_threads_loses_and_repeats_no_record() {
     own_process!();
     const THREADS: u64 = 3;
     let rounds = rounds();
-    // The rings have room for everything that a slow drain leaves, so that a loss can only be the fault of the flush handshake.
+    // The rings hold everything that a slow drain leaves, so only the flush handshake could cause a loss.
     let (channel, subscription) = open("flush:busy", Channel::discard(4 << 20).packets(256));
     let running = AtomicU64::new(THREADS);
     let stopped = AtomicBool::new(false);
@@ -130,7 +130,7 @@ fn flushing_busy_threads_loses_and_repeats_no_record() {
     channel.close();
 }
 
-/// Rings of ended threads are prepared for reuse, which closes their packets, while another thread closes packets, too.
+/// Rings of ended threads are prepared for reuse, which closes their packets, while another thread also closes packets.
 #[test]
 fn concurrent_maintenance_and_flush_close_each_packet_once() {
     own_process!();
@@ -170,7 +170,7 @@ fn concurrent_maintenance_and_flush_close_each_packet_once() {
     channel.close();
 }
 
-/// Almost empty packets do not fill the ring of a thread whose consumer does not come.
+/// Almost empty packets do not fill the ring of a thread without a running consumer.
 #[test]
 fn packets_stay_open_in_a_ring_that_is_not_drained() {
     own_process!();

@@ -14,7 +14,7 @@ tracepoint::define_trace! {
     splitting(pid: &AtomicI32) { child: bool = splits(pid) }
 }
 
-/// Forks, if no process was made before, and says whether this is the child.
+/// Forks, if that was not done before; returns whether this is the child.
 fn splits(pid: &AtomicI32) -> bool {
     if pid.load(Ordering::Relaxed) == 0 {
         // SAFETY: the child leaves the event that it is in, looks at the account and ends by `_exit`.
@@ -143,10 +143,10 @@ fn a_child_starts_its_own_subscriptions() {
         if marker.is_on() || marker.subscriber_count() > 0 {
             return 1;
         }
-        // More channels than would fit beside the parent's.
+        // More channels than would fit in addition to the parent's.
         let own: Vec<_> = (0..32).map(|_| open()).collect();
         let subscription = record(&own[0]);
-        // Dropping the handle of an ended subscription switches nothing off.
+        // Dropping the handle of an ended subscription disables nothing.
         drop(parents.take());
         Subscription::end_inherited();
         trace_inherited(2);

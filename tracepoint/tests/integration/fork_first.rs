@@ -1,7 +1,7 @@
 //! Forks a child while another thread of the parent makes the first use of the core in the process.
 //!
-//! The first use happens once per process, so that each attempt is a process: this program, run again, with an environment variable for
-//! the delay between the beginning of the first use and the fork.
+//! The first use happens once per process, so each attempt is a process: this program, run again, with an environment variable for the
+//! delay between the beginning of the first use and the fork.
 
 use std::process::Command;
 use std::sync::Barrier;
@@ -31,7 +31,7 @@ fn use_once() -> bool {
     hits.load(Ordering::Relaxed) == 1
 }
 
-/// Forks some microseconds after another thread began the first use; the child's exit status.
+/// Forks this time after another thread began the first use; returns the child's exit status.
 fn fork_after(delay: Duration) -> libc::c_int {
     let start = Barrier::new(2);
     thread::scope(|scope| {

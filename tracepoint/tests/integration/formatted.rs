@@ -1,4 +1,4 @@
-//! Texts that `Display` and `Debug` write are bounded.
+//! The output of `Display` and `Debug` is bounded.
 
 use std::fmt::{self, Display};
 use tracepoint::private::{TextBuffer, debug, display};

@@ -1,4 +1,5 @@
-//! `fullness`, by which a drain is woken: the share of full packets in a ring, or of spare rings that were taken and can be replaced.
+//! `fullness`, which decides when a drain is woken: the share of full packets in a ring, or of spare rings that were taken and can be
+//! replaced.
 
 use std::io;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ fn open(config: Channel) -> Arc<OpenChannel> {
 fn rings_and_spares_count() {
     own_process!();
     let drained = open(Channel::discard(8 << 10).packets(4).spares(4));
-    // All rings that the channel may have are spare rings at first.
+    // Initially, all rings that the channel may have are spare rings.
     let bounded = open(Channel::overwrite(8 << 10).spares(2).max_rings(2));
     let marker = tracepoint::find("fullness:seen").expect("listed").marker().expect("has fields");
     let subscriptions: Vec<_> = [&drained, &bounded]

@@ -1,5 +1,6 @@
-//! Events that the fast path hands over to the full path, which goes on in the section that the fast path has entered: all but the first of
-//! each thread here, because a probe is connected. The section lasts until the probes have returned, and ends then, whatever happens in it.
+//! Events that the fast path hands over to the full path, which continues in the read-side section that the fast path has entered: all
+//! except the first of each thread here, because a probe is connected. The section lasts until the probes have returned, and ends then in
+//! every case.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +18,7 @@ tracepoint::define_trace! {
     other();
 }
 
-/// Has another thread unregister a probe, which waits for a grace period. It sends when that has elapsed.
+/// Starts a thread that unregisters a probe, which waits for a grace period, and sends when that has elapsed.
 fn grace_period() -> Receiver<()> {
     let (elapsed, waiting) = channel();
     thread::spawn(move || {
@@ -78,7 +79,7 @@ fn a_probe_panics() {
     drop((panicking, behind));
 }
 
-/// Signals come at any instruction, also between the fast path, which has entered the section, and the full path.
+/// Signals arrive at any instruction, also between the fast path, which has entered the section, and the full path.
 #[cfg(unix)]
 #[test]
 fn a_signal_comes_in_between() {

@@ -1,9 +1,9 @@
-//! The user's expressions and types resolve to the user's items, not to those of the expansion around them.
+//! The user's expressions and types resolve to the user's items, not to those of the surrounding expansion.
 #![allow(non_camel_case_types, non_upper_case_globals, dead_code)]
 
 use crate::common::Recorded;
 
-/// Names that hide those of the language and of the standard library.
+/// Names that shadow those of the language and of the standard library.
 mod shadowed {
     pub(crate) struct Some;
     pub(crate) struct None;
@@ -60,7 +60,7 @@ mod shadowed {
     }
 }
 
-/// A module without even the prelude.
+/// A module without the prelude.
 mod bare {
     #![no_implicit_prelude]
 

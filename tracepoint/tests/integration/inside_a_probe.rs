@@ -1,4 +1,4 @@
-//! Probes that register probes, and probes that run themselves.
+//! Probes that register probes, and probes that fire their own tracepoint.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! The lazy form computes nothing while the tracepoint is off, and its arguments are ordinary expressions of the caller.
+//! The lazy form computes nothing while the tracepoint is off; its arguments are ordinary expressions of the caller.
 
 use crate::common::Recorded;
 use crate::future::{Later, run};

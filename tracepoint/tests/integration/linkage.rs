@@ -1,5 +1,5 @@
-//! All tracepoints of a program are listed before the first hit, however it is linked: those of a library, of a module that
-//! nothing calls, of generic and of unused functions.
+//! All tracepoints of a program are listed before the first hit, however it is linked: those of a library, of a module without calls, of
+//! generic and of unused functions.
 
 use crate::fixture::{Build, listed, run, said};
 use object::{Object, ObjectSection};
@@ -31,7 +31,7 @@ fn check(build: &Build) {
     assert_eq!(listed(&output), expected, "{build:?}, as a test");
 }
 
-/// LLD leaves its name in the program.
+/// Returns whether LLD linked the program: it leaves its name there.
 fn linked_by_lld(program: &Path) -> bool {
     let bytes = std::fs::read(program).expect("a program");
     let file = object::File::parse(&*bytes).expect("an object file");

@@ -157,7 +157,7 @@ fn each_is_listed_once() {
     assert_eq!(tracepoint::markers().len(), markers.len());
 }
 
-/// The numbers of tracepoints and markers that a constructor saw, which runs before the constructor of the library.
+/// The numbers of tracepoints and markers that a constructor saw which runs before the constructor of the library.
 #[cfg(target_os = "linux")]
 static SEEN_EARLY: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 

@@ -1,4 +1,4 @@
-//! A process has 32 channels at once, and any number one after another.
+//! A process has up to 32 channels at once, and any number one after another.
 
 use std::sync::Arc;
 use tracepoint::marker::{Subscriber, Subscription};
@@ -33,7 +33,7 @@ fn the_33rd_channel_is_refused_until_another_is_closed() {
     for channel in &channels {
         assert_eq!(channel.account().events[0].recorded, 1, "{channel:?}");
     }
-    // Slots that were used are used again.
+    // Slots are reused.
     for class in MOST..4 * MOST {
         channels.remove(0).close();
         let channel = open(class).expect("one was closed");

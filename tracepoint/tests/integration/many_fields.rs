@@ -46,7 +46,7 @@ declare! {
     f290 = 290, f291 = 291, f292 = 292, f293 = 293, f294 = 294, f295 = 295, f296 = 296, f297 = 297, f298 = 298, f299 = 299,
 }
 
-/// Keeps the fields, by index and as bytes.
+/// Stores the fields, by index and as bytes.
 #[derive(Default)]
 struct Keep(Mutex<(Vec<u64>, Vec<u8>)>);
 

@@ -1,4 +1,4 @@
-//! The places of a `trace_mark!`, and its lazy evaluation.
+//! Places where a `trace_mark!` may be, and its lazy evaluation.
 
 use crate::common::Recorded;
 use crate::future::{Later, run};

@@ -1,4 +1,4 @@
-//! Names that are words of Rust or of TSDL.
+//! Names that are keywords of Rust or of TSDL.
 
 use crate::common::Recorded;
 

@@ -1,4 +1,4 @@
-//! Aggregates alone, and beside a channel: each event is recorded once and shown once, behind its commit, whichever path it takes.
+//! Aggregates alone, and together with a channel: each event is recorded once and observed once, after its commit, on either path.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ tracepoint::define_trace! {
     timed(n: i64) { n: i64 = n }
 }
 
-/// Keeps the numbers that it sees, and how many events the channel had recorded by then.
+/// Stores the numbers that it sees, and how many events the channel had recorded by then.
 struct Seen {
     channel: Arc<OpenChannel>,
     events: Mutex<Vec<(i64, u64)>>,
@@ -30,7 +30,7 @@ impl Aggregate for Seen {
 
 #[test]
 fn events_are_shown_behind_their_commit() {
-    // Two packets: the full path switches between them again and again.
+    // Two packets: the full path switches between them repeatedly.
     let channel = OpenChannel::open(Channel::overwrite(8192), [3; 16], 0, 1, Box::new(AnonymousMemory)).expect("opens");
     let marker = tracepoint::find("observed:said").expect("listed").marker().expect("has fields");
     let record = Subscriber::record(Arc::clone(&channel), channel.add_event().expect("an id"));
@@ -74,7 +74,7 @@ fn events_are_shown_behind_their_commit() {
     channel.close();
 }
 
-/// Keeps the times that it gets, and panics at each third event.
+/// Stores the times that it gets, and panics at each third event.
 struct Times {
     needs_time: bool,
     times: Mutex<Vec<u64>>,
@@ -93,12 +93,12 @@ impl Aggregate for Times {
     }
 }
 
-/// The clock is read if an aggregate needs the time. Each one gets all events, one that has panicked included.
+/// The clock is read if an aggregate needs the time. Each one gets all events, even one that has panicked.
 #[test]
 fn aggregates_alone_get_each_event_and_its_time_if_one_needs_it() {
     let marker = tracepoint::find("observed:timed").expect("listed").marker().expect("has fields");
     let all = FieldRange::signed(0, i64::MIN, i64::MAX);
-    // Of each case: whether the aggregates need the time, and their range.
+    // For each case: whether the aggregates need the time, and their range.
     let cases: [(&[bool], Option<FieldRange>); 7] = [
         (&[false], None),
         (&[true], None),

@@ -19,7 +19,7 @@ const WORDS: [&str; 11] = [
     "zq_traced",
 ];
 
-/// The words that occur in the loaded sections of the program, and the sections that hold the library's tables.
+/// Returns the words that occur in the loaded sections of the program, and the sections that hold the library's tables.
 fn found(program: &Path) -> (Vec<&'static str>, Vec<String>) {
     let bytes = std::fs::read(program).expect("a program");
     let file = object::File::parse(&*bytes).expect("an object file");

@@ -1,4 +1,4 @@
-//! A thread whose ring is full goes on in a spare one: no event is lost while there are any, and the order of events can be told by their
+//! A thread whose ring is full continues in a spare one: no event is lost while there are any, and the order of events is known from their
 //! times.
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ fn step_of(n: u64) -> u64 {
 const IN_A_RING: u64 = 4 * (2048 - HEADER_SIZE as u64) / 16;
 const RINGS: usize = 4;
 
-/// A channel with four rings, the first of which the calling thread takes.
+/// Opens a channel with four rings; the calling thread takes the first one.
 fn open(config: Channel, events: &[&str]) -> (Arc<OpenChannel>, Vec<Subscription>) {
     let channel =
         OpenChannel::open(config.packets(4).spares(RINGS).max_rings(RINGS), [1; 16], 0, 2, Box::new(AnonymousMemory))
@@ -37,7 +37,7 @@ fn open(config: Channel, events: &[&str]) -> (Arc<OpenChannel>, Vec<Subscription
     (channel, subscriptions)
 }
 
-/// Time and number of each record, and the number of its stream, in the order of the streams.
+/// Returns time and number of each record, and the number of its stream, in the order of the streams.
 fn drained(channel: &OpenChannel) -> Vec<(u64, u64, u64)> {
     let mut found = Vec::new();
     channel.drain(|packet| {
@@ -69,7 +69,7 @@ fn a_thread_goes_on_in_spare_rings() {
     found.sort_unstable();
     assert!(found.iter().map(|(_, n, _)| *n).eq(0..fits), "in order of their times");
 
-    // What was drained serves again.
+    // Drained rings are reused.
     channel.maintain().expect("memory");
     (0..2 * IN_A_RING).for_each(trace_step);
     assert_eq!(account(&channel), [fits + 10 + 2 * IN_A_RING, fits + 2 * IN_A_RING, 10]);
@@ -85,7 +85,7 @@ fn the_overflow_has_a_limit() {
         let fits = rings * IN_A_RING;
         (0..fits + 10).for_each(trace_step);
         assert_eq!(account(&channel), [fits + 10, fits, 10], "{limit}");
-        // More rings are made, or not: the full ones wait.
+        // Whether or not more rings are created: the full ones wait.
         channel.maintain().expect("memory");
         (0..10).for_each(trace_step);
         assert_eq!(account(&channel)[2], 20, "{limit}");
@@ -94,7 +94,7 @@ fn the_overflow_has_a_limit() {
     }
 }
 
-/// The event around it might write to the ring that it has looked up.
+/// The enclosing event might write to the ring that it has looked up.
 #[test]
 fn an_event_in_the_middle_of_another_stays_in_its_ring() {
     own_process!();

@@ -16,7 +16,7 @@ tracepoint::define_trace! {
     conditional(values: &[u64]) if values[0] > 0 { n: u64 = 1 }
 }
 
-/// A payload whose drop panics, too.
+/// A payload whose drop also panics.
 struct Bomb;
 
 impl Drop for Bomb {
@@ -25,7 +25,7 @@ impl Drop for Bomb {
     }
 }
 
-/// A temporary of a field expression that borrows from it: dropped behind the delivery of the event, and panics then at every odd number.
+/// A temporary of a field expression that borrows from it: dropped after the delivery of the event; panics then at every odd number.
 struct Guard(u64);
 
 impl Guard {
@@ -68,7 +68,7 @@ fn a_panic_behind_an_event_changes_nothing_about_it() {
             subscriptions.push(marker.subscribe(Subscriber::aggregate(Arc::<Total>::clone(&total))).expect("switches"));
         }
         (0..10).for_each(trace_guarded);
-        // A section that was left twice would be open now, and this would wait for its end.
+        // If a section had been left twice, it would be open now, and this would wait for its end.
         Subscription::end_all(subscriptions);
         let event = &channel.account().events[id.get() as usize];
         let expected = if records { 10 } else { 0 };
@@ -134,7 +134,7 @@ fn a_panicking_condition_is_false() {
     drop(probe);
 }
 
-/// What a process prints that panics inside a probe and outside.
+/// Returns the output of a process that panics inside a probe and outside.
 fn heard(silenced: bool) -> String {
     let output = Command::new(std::env::current_exe().expect("has a path"))
         .args(["--exact", "panic::panics_in_probes_reach_the_panic_hook_unless_silenced", "--nocapture"])

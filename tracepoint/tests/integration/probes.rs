@@ -1,4 +1,4 @@
-//! Registering: types are inferred, priorities order, handles disconnect or keep.
+//! Registering: types are inferred, priorities define the order, handles disconnect or keep.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -112,15 +112,15 @@ fn by_name_with_another_signature() {
     own_process!();
     let found = tracepoint::find("probes:refused").unwrap();
     let error = found.register::<fn(&str)>(|_| {}).unwrap_err();
-    // The compiler decides how it writes a lifetime that is bound in the type.
+    // The compiler decides how it prints a lifetime that is bound in the type.
     let message = error.to_string().replace("'_ ", "");
     assert!(message.contains("probes:refused"), "{message}");
     assert!(message.contains("fn(&str)"), "{message}");
     assert!(message.contains("fn(&str, core::option::Option<&u64>)"), "{message}");
     assert!(!trace_refused_enabled());
-    // A closure is not a function pointer, with any arguments.
+    // A closure is not a function pointer, regardless of its arguments.
     assert!(found.register(|_: &str, _: Option<&u64>| {}).is_err());
-    // Neither is a function pointer for one lifetime only.
+    // Nor is a function pointer for only one lifetime.
     assert!(found.register::<fn(&'static str, Option<&u64>)>(|_, _| {}).is_err());
 }
 

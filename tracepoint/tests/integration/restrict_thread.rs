@@ -54,7 +54,7 @@ fn record(channel: &Arc<OpenChannel>, filter: Option<&Arc<Counting>>) -> Subscri
     })
 }
 
-/// Fired and recorded.
+/// Returns the numbers of fired and recorded events.
 fn counts(channel: &OpenChannel) -> (u64, u64) {
     let account = channel.account();
     (account.events[0].fired, account.events[0].recorded)
@@ -70,7 +70,7 @@ fn other_channels_neither_record_nor_count_its_events() {
     let of = |channel: &Arc<OpenChannel>| Arc::clone(channel);
     let (to, also) = (of(&own), of(&other));
     let thread = std::thread::spawn(move || {
-        // Gives the thread a ring in each channel first.
+        // First gives the thread a ring in each channel.
         trace_exported(1);
         assert!(to.restrict_this_thread());
         trace_exported(2);
@@ -96,7 +96,7 @@ fn other_channels_neither_record_nor_count_its_events() {
     }
 }
 
-/// The thread's events also go to the channels that were opened beside the chosen one, and to no others.
+/// Channels that were opened in addition to the chosen one also get the thread's events, but no others do.
 #[test]
 fn channels_that_were_opened_beside_it_get_them_too() {
     own_process!();

@@ -21,7 +21,7 @@ extern "C" fn on_signal(_: libc::c_int) {
     tracepoint::trace_mark!(in_handler, "n %lu", n);
 }
 
-/// Every event of a handler is recorded or counted, wherever the handler interrupted the thread, and the records around it are intact.
+/// Every event of a handler is recorded or counted, wherever the handler interrupted the thread, and the interrupted records are intact.
 #[test]
 fn signal_handlers_may_trace() {
     own_process!();

@@ -1,4 +1,4 @@
-//! Spans: their events, ids and durations, and what happens when they are switched between their ends.
+//! Spans: their events, ids and durations, and their behaviour when they are switched while open.
 
 use crate::common::Recorded;
 use crate::future::{Later, run};
@@ -39,7 +39,7 @@ impl Ends {
         Self { begin: Recorded::of(&format!("spans:{name}_begin")), end: Recorded::of(&format!("spans:{name}_end")) }
     }
 
-    /// The outcomes, in the order of the ends.
+    /// Returns the outcomes, in the order of the ends.
     fn outcomes(&self) -> Vec<String> {
         self.end.all().into_iter().map(|mut end| end.remove(2)).collect()
     }

@@ -1,4 +1,5 @@
-//! Which rings threads find: after a crowd, where large ones cannot be had, and where the memory of a ring was lost.
+//! The supply of rings for threads: after many threads at once, when large rings cannot be allocated, and when the memory of a ring was
+//! lost.
 
 use std::io;
 use std::ptr::NonNull;
@@ -25,16 +26,16 @@ struct Source(Arc<Counts>);
 struct Counts {
     small: AtomicUsize,
     large: AtomicUsize,
-    /// How many large rings there is memory for; 0 for all.
+    /// Number of large rings that can be allocated; 0 for no limit.
     most_large: AtomicUsize,
-    /// How many threads the process has; 0 if that is not known.
+    /// Number of threads of the process; 0 if unknown.
     threads: AtomicUsize,
-    /// Whether the memory of the rings that there are was lost.
+    /// True once the memory of the existing rings was lost.
     is_lost: Arc<AtomicBool>,
 }
 
 impl Source {
-    /// How many small and large rings it has had to make.
+    /// Returns how many small and large rings it had to create.
     fn made(&self) -> [usize; 2] {
         [&self.0.small, &self.0.large].map(|count| count.load(Ordering::Relaxed))
     }
@@ -86,7 +87,7 @@ fn open(config: Channel, source: &Source) -> (Arc<OpenChannel>, Subscription) {
     (channel, subscription)
 }
 
-/// What fired, was recorded, and was lost for want of a ring.
+/// Returns the numbers of events that were fired, recorded, and lost without a ring.
 fn found(channel: &OpenChannel) -> [u64; 3] {
     let event = &channel.account().events[0];
     [event.fired, event.recorded, event.lost(Loss::NoRing)]
@@ -100,7 +101,8 @@ fn end(channel: &OpenChannel, subscription: Subscription) {
 /// Records of a number in a small ring: 16 packets of 1 KiB.
 const IN_SMALL: u64 = 16 * ((1024 - HEADER_SIZE as u64) / 16);
 
-/// So many threads begin, one after another, and fire so many events each; they end together. There is a round of the supplier after each.
+/// Starts this number of threads, one after another, each of which fires this number of events; they end together. The supplier runs a
+/// round after each.
 fn crowd(channel: &OpenChannel, threads: usize, events: u64) {
     let all = Barrier::new(threads + 1);
     thread::scope(|scope| {
@@ -120,7 +122,8 @@ fn crowd(channel: &OpenChannel, threads: usize, events: u64) {
     });
 }
 
-/// Half of them when the channel is opened, the others in the first round, whatever has happened until then, and how many threads there are.
+/// Half of them when the channel is opened, the others in the first round, independent of the events until then and of the number of
+/// threads.
 #[test]
 fn a_channel_begins_with_so_many_small_rings() {
     own_process!();
@@ -136,7 +139,7 @@ fn a_channel_begins_with_so_many_small_rings() {
     end(&channel, subscription);
 }
 
-/// The small rings of the crowd stay, for their counters are a part of the trace. They take no large ring from the threads that come next.
+/// The small rings of the crowd stay, because their counters are a part of the trace. They do not replace large rings for later threads.
 #[test]
 fn a_crowd_leaves_large_rings_to_busy_threads() {
     own_process!();
@@ -150,12 +153,13 @@ fn a_crowd_leaves_large_rings_to_busy_threads() {
     crowd(&channel, BUSY, 2 * IN_SMALL);
     let fired = CROWD as u64 + BUSY as u64 * 2 * IN_SMALL;
     assert_eq!(found(&channel), [fired, fired, 0]);
-    // One for each busy thread, and the spare ones: no other thread can go on in one.
+    // One for each busy thread, and the spare ones: no other thread can continue in one.
     assert_eq!(source.made(), [MAX_RINGS, BUSY + Channel::default().spare_rings()], "small and large rings");
     end(&channel, subscription);
 }
 
-/// A thread that stays in its small ring fires in a row. Each of its events would wake the supplier in vain, since only small rings can be made.
+/// A thread that stays in its small ring fires repeatedly. Each of its events would wake the supplier in vain, because only small rings can
+/// be allocated.
 #[test]
 fn a_thread_wakes_the_supplier_if_that_can_make_such_a_ring() {
     own_process!();
@@ -180,7 +184,7 @@ fn a_thread_wakes_the_supplier_if_that_can_make_such_a_ring() {
     end(&channel, subscription);
 }
 
-/// What the next thread recorded there would be thrown away with the ring.
+/// Otherwise the events of the next thread in it would be discarded with the ring.
 #[test]
 fn a_ring_whose_memory_was_lost_is_not_handed_on() {
     own_process!();

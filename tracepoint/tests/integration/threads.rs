@@ -1,4 +1,4 @@
-//! Threads that come and go while a channel records.
+//! Threads that start and end while a channel records.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -73,15 +73,15 @@ fn threads_without_a_ring_are_counted() {
     channel.close();
 }
 
-/// The thread of a packet, and its numbers, of records of a header word and a number.
+/// Returns the thread of a packet, and its numbers, from records of a header word and a number.
 fn thread_and_numbers(packet: &Packet<'_>) -> (u32, Vec<u64>) {
     let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
     let records = packet.bytes[HEADER_SIZE..].chunks_exact(16);
     (number(&packet.bytes[80..88]) as u32, records.map(|record| number(&record[8..])).collect())
 }
 
-/// Threads follow each other, and nothing is drained and no ring is made meanwhile. Of a channel that begins with small rings, and of one with
-/// rings of a given size, which serve until half of them waits for the drain.
+/// Threads follow each other, without a drain and without new rings meanwhile. For a channel that begins with small rings, and for one with
+/// rings of a given size, which are reused until half of the ring waits for the drain.
 #[test]
 fn rings_are_handed_on_before_they_are_drained() {
     own_process!();
@@ -122,7 +122,7 @@ fn a_thread_goes_on_in_a_large_ring() {
     };
     fire(10_000);
     assert_eq!(found(), [10_000, 10_000, 0]);
-    // This thread keeps the large ring, so that the next one stays in its small one, and then has none.
+    // This thread keeps the large ring, so the next one stays in its small one, and then has none.
     (0..1000).for_each(trace_growing);
     fire(IN_SMALL + 5);
     assert_eq!(found(), [11_005 + IN_SMALL, 11_000 + IN_SMALL, 5]);
@@ -145,7 +145,7 @@ fn a_large_record_goes_to_a_large_ring() {
     trace_long(&text);
     let too_large = "x".repeat(1 << 20);
     trace_long(&too_large);
-    // The only large ring is this thread's.
+    // This thread has the only large ring.
     let other = text.clone();
     thread::spawn(move || trace_long(&other)).join().expect("no panic");
     let event = &channel.account().events[0];

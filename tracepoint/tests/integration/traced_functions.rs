@@ -1,5 +1,5 @@
-//! `#[traced]` on everything that a function may be: which arguments are fields is decided by their types, and the function does the same as
-//! without the attribute.
+//! `#[traced]` on all kinds of functions: the types of the arguments decide which are fields, and the function does the same as without the
+//! attribute.
 #![allow(
     clippy::boxed_local,
     clippy::needless_pass_by_value,
@@ -19,7 +19,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tracepoint::traced;
 
-/// The names of the fields of an event, behind those of each span.
+/// Returns the names of an event's fields, after those of each span.
 fn fields(event: &str) -> Vec<&'static str> {
     let marker = tracepoint::find(event).unwrap().marker().unwrap();
     marker.fields()[2..].iter().map(|field| field.name).collect()

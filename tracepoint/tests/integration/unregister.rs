@@ -33,7 +33,7 @@ impl Drop for Canary {
     }
 }
 
-/// The number of registrations per thread; the long mode makes over a million changes in all.
+/// Number of registrations per thread; the long mode makes over a million changes in all.
 fn rounds() -> u64 {
     match std::env::var("TRACEPOINT_ROUNDS") {
         Ok(rounds) => rounds.parse().expect("a number"),

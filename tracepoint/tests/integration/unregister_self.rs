@@ -1,5 +1,5 @@
-//! A probe that unregisters itself is disconnected at once, and freed by the next change that is made outside probes. The test needs its
-//! own process, because any such change in the process frees the probe.
+//! A probe that unregisters itself is disconnected immediately, and freed by the next change that is made outside probes. The test needs
+//! its own process, because any such change in the process frees the probe.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -10,7 +10,7 @@ tracepoint::define_trace! {
     recursive(n: u64);
 }
 
-/// Notes when it is dropped.
+/// Records when it is dropped.
 struct Owned(Arc<AtomicU64>);
 
 impl Drop for Owned {

@@ -1,6 +1,6 @@
-//! The notes in the files of programs and libraries, however they are linked: one for each marker and no other; each with a `nop` of its
-//! own, in the code, a semaphore of its own, in data that can be written, and the arguments and types of its fields. What
-//! tools do to a semaphore switches the event on, by the program's own `poll` and by an agent.
+//! The notes in the files of programs and libraries, however they are linked: one for each marker and no others. Each has its own `nop` in
+//! the code, its own semaphore in writable data, and the arguments and types of its fields. A tool that changes a semaphore switches the
+//! event on, by the program's own `poll` and by an agent.
 
 use crate::fixture::{Build, run};
 use object::{Object, ObjectSection};
@@ -40,7 +40,7 @@ fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"))
 }
 
-/// The notes of a file by the names of their events.
+/// Returns the notes of a file by the names of their events.
 fn read(path: &Path) -> BTreeMap<String, Note> {
     let bytes = std::fs::read(path).expect("a program");
     let file = object::File::parse(&*bytes).expect("an object file");
@@ -62,7 +62,7 @@ fn read(path: &Path) -> BTreeMap<String, Note> {
     read
 }
 
-/// Each note has a `nop` of its own in the code, and a semaphore.
+/// Checks that each note has its own `nop` in the code, and a semaphore.
 fn check_places(path: &Path) -> BTreeMap<String, Note> {
     let bytes = std::fs::read(path).expect("a program");
     let file = object::File::parse(&*bytes).expect("an object file");
@@ -130,11 +130,11 @@ fn check_build(build: &Build) {
 fn dev() {
     check_build(&Build::dev());
     check_switching(&Build::dev());
-    // In the same test: it is written over the program without the feature.
+    // In the same test, because it overwrites the program without the feature.
     check_switching(&Build::dev().feature("agent"));
 }
 
-/// A shared library has notes of its own, with those of the crates in it: one for C, and one for Rust.
+/// A shared library has its own notes, including those of the crates in it: one for C, and one for Rust.
 #[test]
 fn shared_libraries() {
     for build in [Build::dev(), Build::profile("release"), Build::dev().gnu_ld()] {
@@ -173,7 +173,7 @@ fn release_with_identical_functions_folded() {
     check_build(&Build::profile("release").folded());
 }
 
-/// A program without the feature has none: `.probes` would be in the way of nothing, but nothing is added unasked.
+/// A program without the feature has no notes: `.probes` would not disturb anything, but nothing is added without a request.
 #[test]
 fn without_the_feature() {
     let program = Build::dev().binary("binary");
@@ -215,7 +215,7 @@ impl Running {
     }
 }
 
-/// What a tool does to a semaphore switches an event on and off.
+/// Checks that a tool's change of a semaphore switches an event on and off.
 fn check_switching(build: &Build) {
     let program = build.binary("usdt");
     let run_dir = Path::new("/dev/shm").join(format!("usdt-switching-{}", std::process::id()));

@@ -11,7 +11,7 @@ tracepoint::define_trace! {
     fired(n: u64);
 }
 
-/// One instruction, so that there is a byte between the sites before it and after it.
+/// One instruction, so that there is a byte between the sites before and after it.
 macro_rules! room {
     () => {
         // SAFETY: an instruction that does nothing.
@@ -36,7 +36,7 @@ fn elsewhere() {
 
 static SUM: AtomicU64 = AtomicU64::new(0);
 
-/// The sum of the probe while `function` runs.
+/// Returns the sum of the probe while `function` runs.
 fn sum(function: fn()) -> u64 {
     function();
     SUM.swap(0, Ordering::Relaxed)

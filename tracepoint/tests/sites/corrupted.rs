@@ -1,4 +1,4 @@
-//! An entry of the table that does not describe a site: the core does not write to where it points.
+//! A table entry that does not describe a site: the core does not write to the address in it.
 
 use crate::site::{
     BREAKPOINT, Entry, LENGTH, OFF, ON, PREFIX, Site, assert_all, assert_all_off, byte, site_in, sites_of_key_in,
@@ -54,7 +54,7 @@ fn with_entry(site: Site, corrupt: impl FnOnce(&mut Entry), body: impl FnOnce())
     unsafe { site.entry().write_volatile(entry) };
 }
 
-/// The code from a little before the site to a little after it.
+/// Returns the code from a little before the site to a little after it.
 fn code_around(site: Site) -> Vec<u8> {
     (site.address - 8..site.address + LENGTH + 8).map(byte).collect()
 }

@@ -1,4 +1,4 @@
-//! A site with a foreign byte, such as a debugger's breakpoint, is not switched, and counted; the other sites of its key are switched.
+//! A site with a foreign byte, such as a debugger's breakpoint, is not switched, but counted; the other sites of its key are switched.
 
 use crate::site::{
     BREAKPOINT, OFF, ON, PREFIX, Site, assert_all, assert_all_off, byte, poke, site_in, sites_of_key_in,
@@ -31,7 +31,7 @@ fn register() -> Probe<fired> {
     .expect("switches")
 }
 
-/// The sum of the probes while `functions` run.
+/// Returns the sum of the probes while `functions` run.
 fn sum(functions: &[fn()]) -> u64 {
     for function in functions {
         function();
@@ -83,7 +83,7 @@ fn left_alone(site: Site, address: usize, [off, on]: [u8; 2]) {
     assert_all_off();
 }
 
-/// A breakpoint prevents a site from being switched on; after it is gone, the next switch of another key switches the site, too.
+/// A breakpoint prevents a site from being switched on; after its removal, the next switch of another key also switches the site.
 fn taken_along_later(site: Site) {
     let before = foreign();
     for restored_while_on in [true, false] {

@@ -1,4 +1,4 @@
-//! Parent and child each have their own copy of the code: each switches its own sites, and never the other's.
+//! Parent and child each have their own copy of the code: each switches only its own sites.
 
 use crate::site::{OFF, ON, assert_all, assert_all_off, finish_child, sites_of_key_in, start_child};
 use std::io::{Read, Write};
@@ -25,7 +25,7 @@ fn register() -> Probe<fired> {
     .expect("switches")
 }
 
-/// Asserts that the sites have this form in the calling process, and act accordingly.
+/// Asserts that the sites have this form in the calling process, and behave accordingly.
 #[track_caller]
 fn assert_own(form: u8) {
     assert_all(&sites_of_key_in(fire as *const ()), form);
@@ -38,7 +38,7 @@ fn assert_own(form: u8) {
 struct Turns(UnixStream);
 
 impl Turns {
-    /// Passes the turn to the other side; returns when it comes back.
+    /// Passes the turn to the other process; returns when it comes back.
     #[track_caller]
     fn pass(&mut self) {
         self.give();
@@ -61,7 +61,7 @@ fn run_alternately(child: impl FnOnce(&mut Turns), parent: impl FnOnce(&mut Turn
     let (ours, theirs) = UnixStream::pair().expect("descriptors");
     let (mut ours, mut theirs) = (Some(ours), Some(theirs));
     let pid = start_child(|| {
-        // Each process holds one end only, so that the other notices if it dies.
+        // Each process holds only one end, so that the other notices if it dies.
         drop(ours.take());
         child(&mut Turns(theirs.take().expect("not taken yet")));
     });

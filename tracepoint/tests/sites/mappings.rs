@@ -1,4 +1,4 @@
-//! Patched pages have mappings of their own: a `fork` copies the table of a mapping that has private pages, and of no other code.
+//! Patched pages have separate mappings: a `fork` copies the page table of a mapping with private pages, but not of other code.
 
 use crate::site::sites_of_key_in;
 use std::fs;
@@ -13,7 +13,7 @@ fn fire() {
     tracepoint::trace!(fired());
 }
 
-/// A mapping of code: its size and that of its private pages, in KiB, and whether it has the address.
+/// A mapping of code: its size and the size of its private pages, in KiB, and whether it contains the address.
 struct Mapping {
     size: usize,
     private: usize,

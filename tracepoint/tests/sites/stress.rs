@@ -1,7 +1,7 @@
 //! Threads run sites in a loop while another thread switches them: no hit after off, no miss after on.
 //!
-//! The switching thread publishes its phase. A reader that sees the same phase before and after it ran the sites knows whether they had
-//! to fire.
+//! The switching thread publishes its phase. A reader that sees the same phase before and after it ran the sites knows whether they had to
+//! fire.
 
 use crate::site::{OFF, ON, assert_all, assert_all_off, sites_of_key_in};
 use std::hint::spin_loop;
@@ -81,7 +81,7 @@ impl Reader {
     }
 }
 
-/// How often the sites are switched on and off; a long run uses a million.
+/// Number of times that the sites are switched on and off; a long run uses a million.
 fn rounds() -> u64 {
     match std::env::var("TRACEPOINT_ROUNDS") {
         Ok(rounds) => rounds.parse().expect("a number"),

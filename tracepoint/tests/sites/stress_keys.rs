@@ -1,4 +1,4 @@
-//! Several threads that switch several keys at once, while others run the sites of all of them.
+//! Several threads that switch several keys at once, while others run the sites of all keys.
 
 use crate::site::{OFF, ON, assert_all, assert_all_off, sites_of_key_in};
 use std::sync::Arc;
@@ -40,7 +40,7 @@ impl Aggregate for Ignore {
     fn observe(&self, _: u64, _: FieldView<'_>) {}
 }
 
-/// How often each thread switches its keys; a long run uses more.
+/// Number of times that each thread switches its keys; a long run uses more.
 fn rounds() -> usize {
     match std::env::var("TRACEPOINT_ROUNDS") {
         Ok(rounds) => rounds.parse::<usize>().expect("a number") / 2,

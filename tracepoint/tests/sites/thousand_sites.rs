@@ -11,7 +11,7 @@ tracepoint::define_trace! {
     many(n: usize);
 }
 
-/// A site in a function of its own, for each `N`.
+/// A site in a separate function for each `N`.
 #[inline(never)]
 fn one<const N: usize>() {
     tracepoint::trace!(many(N));
