@@ -5,7 +5,7 @@
 //!               │ starts ──────────▶ child
 //!               │                     reads /proc/PID, takes its root directory, user and groups
 //!               │ ◀─────── "ready" ── (at most 5 s)
-//!               │ core image: to the                  fires the triggers: snapshots of what the rings hold
+//!               │ core image: to the                  fires the triggers: snapshots of the rings
 //!               │ former handler, into a file,        │
 //!               │ or read and thrown away             │
 //!               │ ◀────────────── ends ────────────── (at most 120 s)

@@ -1,4 +1,4 @@
-//! Controls the sessions of traced processes from outside. Internal to [`tracepoint`](https://docs.rs/tracepoint) and `tracectl`; no stable API.
+//! The control of other processes' sessions. Internal to [`tracepoint`](https://docs.rs/tracepoint) and `tracectl`; no stable API.
 //!
 //! A [`Controller`] handles the processes that share a run directory ([`Application`]), and their sessions ([`NamedSession`]): it writes
 //! the descriptions, wakes the processes, and waits for their acknowledgements. A [`Recorder`] drains the rings of a session's processes,

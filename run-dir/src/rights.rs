@@ -115,7 +115,7 @@ mod tests {
             assert!(Rights::beside_root(1, 1).is_err(), "it is not root now");
             rights.as_self(|| drop(temp));
         };
-        // On a thread of its own: the test runner reuses this one.
+        // On a separate thread: the test runner reuses this one.
         std::thread::spawn(play).join().expect("as it should be");
         assert_eq!(Rights::default().as_self(geteuid), geteuid());
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   kernel ─▶ helper ─▶ trigger_fire ──▶ notification socket ──▶ Listener ─┐
-//!                            │ nobody listens                              ├─▶ TriggerRunner ─▶ actions, state
+//!                            │ no listener                                 ├─▶ TriggerRunner ─▶ actions, state
 //!                            └─────────────────────────────────────────────┘
 //! ```
 //!

@@ -13,7 +13,7 @@ use tracepoint_probes::Sample;
 /// The sample and the rate limit of a rule, applied to events that its filter accepts. The sample is taken first.
 #[derive(Clone, Debug, Default)]
 pub struct RateConditions {
-    /// Lets one in so many events pass.
+    /// Passes one in N events.
     pub sample: Option<Arc<Sample>>,
     /// Bounds the rate.
     pub bucket: Option<Arc<Bucket>>,

@@ -4,7 +4,7 @@
 //!   event that matches ──▶ slot, with its fields ─┐
 //!   signal handler ──▶ counter of the signal ─────┼─ futex ─▶ thread `tracepoint-trigger`, one a session ──▶ trigger_report
 //!   panic hook, end of the process ──▶ queue ─────┘                 ▲                                   listener, or this thread
-//!                       rings, statistics: looked at by the thread ─┘
+//!                       rings, statistics: read by the thread ──────┘
 //! ```
 //!
 //! A session has this thread only while it has such triggers. Nothing at a site takes a lock, allocates or waits: a matching event writes

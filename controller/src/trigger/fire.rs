@@ -1,10 +1,10 @@
 //! Setting and firing triggers.
 //!
 //! ```text
-//!   trigger_fire ──▶ connect to the socket ──▶ message ──▶ answer                        somebody listens
-//!                          │ nobody listens      │ no answer within 30 s, or closed
+//!   trigger_fire ──▶ connect to the socket ──▶ message ──▶ answer                        with a listener
+//!                          │ no listener         │ no answer within 30 s, or closed
 //!                          ▼                     ▼
-//!                     TriggerRunner, on the session directories beside the socket        nothing is lost
+//!                     TriggerRunner, on the session directories beside the socket        no occurrence is lost
 //! ```
 //!
 //! A listener that was killed or stopped after it had received a message may have acted on it. In that case the actions are done twice,

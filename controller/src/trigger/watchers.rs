@@ -23,7 +23,7 @@ impl Watchers {
         Self { listener: owner(&run_dir.join(NOTIFY)), core_handler: has_core_handler() }
     }
 
-    /// Returns what is missing for this trigger to act, if anything, with the command that helps.
+    /// Returns the missing requirement of this trigger, if any, with the command that helps.
     pub fn missing(&self, trigger: &TriggerStatus) -> Option<&'static str> {
         let TriggerStatus { spec: trigger, is_recorded, .. } = trigger;
         if self.listener.is_some() {

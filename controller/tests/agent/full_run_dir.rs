@@ -164,7 +164,7 @@ fn processes_of_a_session_leave_a_quarter_together() -> Outcome {
     assert!(answers.silent.is_empty() && answers.acks.len() == 12 && without.is_empty(), "{without:?}");
     place.until_recorded(&session, 100);
     let found = rustix::fs::statvfs(place.temp.path())?;
-    // Files beside the rings take some of it.
+    // Other files next to the rings take some of it.
     assert!(found.f_bavail * 32 >= found.f_blocks * 7, "{} of {} blocks are left", found.f_bavail, found.f_blocks);
     assert!(traced.into_iter().all(crate::common::Other::end));
     Ok(())

@@ -224,7 +224,7 @@ fn sinks_and_what_they_get() -> Outcome {
     };
     let stream = StreamId { class: 0, instance: 7 };
 
-    /// A sink that formats what it is given.
+    /// A sink that formats its arguments.
     struct Looks(Arc<Mutex<u32>>);
     impl Sink for Looks {
         fn name(&self) -> String {

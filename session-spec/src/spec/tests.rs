@@ -175,7 +175,7 @@ proptest! {
         let _ = SessionSpec::parse(&bytes);
     }
 
-    /// A file with one changed byte is parsed or refused, and what is parsed can be written.
+    /// A file with one changed byte is parsed or refused, and a parsed file can be written again.
     #[test]
     fn damaged_files_are_parsed_or_refused(at in 0_usize..400, byte in any::<u8>()) {
         let mut text = spec().and_then(|spec| spec.to_toml()).map(String::into_bytes).unwrap_or_default();

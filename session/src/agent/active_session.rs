@@ -221,7 +221,7 @@ impl ActiveSession {
         if spec.state == State::Active {
             (self.ack.over_budget, self.ack.times_over_budget) = self.budget.report();
         } else {
-            // The events that the budget switched off stay in the acknowledgement until the session records again.
+            // The events that the budget has disabled stay in the acknowledgement until the session records again.
             self.budget.reset();
         }
         if spec.state != State::Active || is_over {
@@ -278,7 +278,7 @@ impl ActiveSession {
     /// Records these events, or keeps the error.
     fn record(&mut self, spec: &SessionSpec, events: &[PlannedEvent], context: &Context) {
         if let Some(recording) = &mut self.recording {
-            // Events can be switched off with any channels.
+            // Events can be disabled with any channels.
             if !events.is_empty() && recording.needs_restart_for(spec) {
                 let text = "a session that is drained by another process keeps the channels with which it began; changed \
                             channels apply when it records again";

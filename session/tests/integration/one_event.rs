@@ -11,7 +11,7 @@ tracepoint::define_trace! {
     pub paid(cents: u64, by: &str) { cents: u64 = cents, by: str = by }
     /// No rule selects this one.
     pub looked(at: u64) { at: u64 = at }
-    /// Of a test of its own: the other one's session does not see it.
+    /// For another test, whose session does not see the others.
     sold(cents: u64) { cents: u64 = cents }
 }
 

@@ -1,6 +1,6 @@
 //! Shared by the tests of patched sites: this program's table of sites, read through the linker's symbols, and the code at the sites.
 //!
-//! This module does not call the core, because these tests check what the core reports about its sites.
+//! This module does not call the core, because these tests check the core's reports about its sites.
 #![allow(dead_code)] // each test is a crate of its own and uses a part
 
 use std::fs::OpenOptions;

@@ -1,4 +1,4 @@
-//! Switching in hardened processes: which calls are refused, and what the core does instead.
+//! Switching in hardened processes: the calls that are refused, and the core's reaction.
 //!
 //! A process cannot lift its restrictions again, so each environment is a separate process: this program, run again for one test, with
 //! the environment's name in a variable.
@@ -254,7 +254,7 @@ fn hide_proc() {
 
 const VARIABLE: &str = "TRACEPOINT_TEST_ENVIRONMENT";
 
-/// Runs `body` in a process of its own: this program, for the test called `name` alone.
+/// Runs `body` in a separate process: this program, for the test called `name` alone.
 fn in_a_process(name: &str, body: fn()) {
     if std::env::var_os(VARIABLE).is_some_and(|value| value == name) {
         return body();

@@ -1,4 +1,4 @@
-//! Tests of patched sites: they compare what the core reports with the code of this program.
+//! Tests of patched sites: they compare the core's reports with the code of this program.
 #![allow(clippy::items_after_statements, reason = "a test begins with `own_process!`, its constants come behind")]
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #![cfg(not(any(feature = "flag-sites", feature = "off", tp_portable, tp_helgrind)))]

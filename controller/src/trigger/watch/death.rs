@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   zombie ──▶ field 52 of /proc/PID/stat ──────────────────────────────────────────▶ known
-//!   reaped ──▶ the kernel keeps its status for those who have a pidfd (Linux 6.15) ──▶ known, but perhaps not whether it dumped core
+//!   reaped ──▶ the kernel keeps the status for holders of a pidfd (Linux 6.15) ─────▶ known, but perhaps without the core dump flag
 //!   reaped, before Linux 6.15 ──────────────────────────────────────────────────────▶ not known
 //! ```
 //!

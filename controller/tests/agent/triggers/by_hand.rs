@@ -67,7 +67,7 @@ impl Client {
     }
 }
 
-/// A listener on a thread of its own; ends on drop.
+/// A listener on a separate thread; ends on drop.
 pub(super) struct Listening {
     end: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,

@@ -14,7 +14,7 @@ pub enum LevelRule {
 }
 
 impl LevelRule {
-    /// Parses a condition; the error says what was expected.
+    /// Parses a condition; the error describes the expected form.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let trimmed = text.trim();
         let (rule, rest): (fn(Level) -> Self, _) = if let Some(rest) = trimmed.strip_prefix("<=") {

@@ -48,7 +48,7 @@ impl Do {
         matches!(self, Self::Snapshot(_) | Self::Run(_))
     }
 
-    /// Checks its argument; the error says what was expected.
+    /// Checks its argument; the error describes the expected form.
     pub(super) fn check(&self) -> Result<(), String> {
         match self {
             Self::Snapshot(path) if !path.is_absolute() => {

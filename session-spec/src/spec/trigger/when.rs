@@ -11,7 +11,7 @@ use std::str::FromStr;
 ///
 /// `tracectl trigger`, `session.toml` and [`FromStr`] use the same texts.
 ///
-/// | condition | text | noticed by |
+/// | condition | text | detected by |
 /// |---|---|---|
 /// | [`CoreDump`](Self::CoreDump) | `OnAnyCoreDump` | the helper for core dumps, or `tracectl listen` |
 /// | [`Event`](Self::Event) | `event RULE` | the processes themselves |
@@ -96,7 +96,7 @@ impl When {
         )
     }
 
-    /// Checks its argument; the error says what was expected.
+    /// Checks its argument; the error describes the expected form.
     pub(super) fn check(&self) -> Result<(), String> {
         match self {
             Self::Event(rule) => {
