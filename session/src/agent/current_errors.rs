@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// Minimum and maximum time before a failed session is retried.
 const SHORTEST: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(8);
-/// Failing attempts take at most this fraction of the time.
+/// Failing attempts take at most one part in this many of the time.
 const PART: u32 = 200;
 
 /// The event after which a failed session may succeed.

@@ -54,7 +54,8 @@ impl SupplyThread {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Runs a round of the drain that has packets, while the thread supplies rings.
+    /// Runs a round of the drain that has packets. Meanwhile the thread, once woken, keeps supplying rings; if events never wake it, this
+    /// does.
     pub(super) fn watched<R>(&self, round: impl FnOnce() -> R) -> R {
         self.shared.is_draining.store(true, Ordering::Relaxed);
         if self.shared.supplier.is_never_woken() {
