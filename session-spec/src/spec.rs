@@ -26,8 +26,7 @@
 //! | filter, limit | replaced while the event stays enabled; each firing is checked by the old or the new one | the same |
 //! | channel | rings are made, the stream class is described to all sinks, then rules may name it | its events are disabled, its rings drained into the sinks; its account stays |
 //! | setting of a channel | a notice names it; it applies to the next recording | the same |
-//! | sink | gets the description of the trace, all channels and events, then each packet that follows; earlier events are not its losses |
-//! gets the packets recorded until then, and is finished with an account of its part |
+//! | sink | gets the description of the trace, all channels and events, then each packet that follows; earlier events are not its losses | gets the packets recorded until then, and is finished with an account of its part |
 //!
 //! Failures: an invalid rule is an error in code, and `unsupported` in an acknowledgement, without effect on other rules. A sink that
 //! cannot be made, or a channel that a sink cannot take, is refused, and the other parts are applied. Errors are returned as

@@ -4,11 +4,12 @@
 //! directory, applies them, and acknowledges the result. `docs/format-run-directory.md` describes the files and the order in which they are
 //! written.
 //!
-//! `worker` is the thread. At each scan it updates `context` (the process and its events), and applies each session's file, an `active_session`;
-//! `current_errors` has what failed and when it is tried again. `entry` and `description` publish the process. `environment` starts the recording that
-//! `TRACEPOINT` requests. `late_markers` handles events that come while the program runs, `fork` forked children, `worker::changed_identity` a process
-//! that changes its user or rights, and `running` the end of the process. Sessions can end without a free descriptor (`spare_descriptors`), and
-//! without room in the run directory, whose replaced files have spares.
+//! `worker` is the thread. At each scan it updates `context` (the process and its events), and applies each session's file as an
+//! `active_session`; `current_errors` stores the errors and the times of the retries. `entry` and `description` publish the process.
+//! `environment` starts the recording requested by `TRACEPOINT`. `late_markers` handles events that are registered while the program runs,
+//! `fork` forked children, `worker::changed_identity` a process that changes its user or rights, and `running` the end of the process.
+//! Sessions can end without a free descriptor (`spare_descriptors`), and without space in the run directory, because replaced files have
+//! spares.
 
 mod active_session;
 mod builder;
@@ -202,8 +203,8 @@ impl Agent {
         self.recording(name)?.rotate()
     }
 
-    /// Moves all events of the session `name` to its sinks in this process, as [`Session::flush`](crate::Session::flush) does. If `tracectl
-    /// record` takes the packets, they are closed for it.
+    /// Moves all events of the session `name` to its sinks in this process, as [`Session::flush`](crate::Session::flush) does. If
+    /// `tracectl record` takes the packets, they are closed for it.
     ///
     /// # Errors
     ///

@@ -1,8 +1,9 @@
 //! Sessions: rules, the running recording, and its final account.
 //!
-//! A `builder` makes a description. A `recording` runs it, in code and for the agent alike: it opens `channels` with `rings`, makes its sinks
-//! (`active_sink`), and subscribes the events (`live`). `changes` adds and removes channels and sinks. Threads that must not wait for the session's
-//! lock use its `handle`, for example the `panic_hook`. `ending` ends a session whose sinks block on another thread, so that other sessions continue.
+//! A `builder` creates a description. A `recording` runs it, both in code and for the agent: it opens `channels` with `rings`, creates its
+//! sinks (`active_sink`), and subscribes to the events (`live`). `changes` adds and removes channels and sinks. Threads that must not wait
+//! for the session's lock use its `handle`, for example the `panic_hook`. `ending` ends a session on another thread if its sinks block, so
+//! that other sessions continue.
 
 mod active_sink;
 mod budget_thread;

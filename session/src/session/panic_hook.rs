@@ -2,8 +2,8 @@
 //!
 //! The panicking thread may hold locks of the program and of the session, and may have little stack left. Therefore a separate thread
 //! writes the snapshot, without waiting for any lock that is held while code of the program runs, and the panicking thread waits for it.
-//! The previous hook runs afterwards, because it may end the process. A second thread that panics meanwhile waits too: under `panic =
-//! "abort"` it would otherwise end the process while the snapshot is written.
+//! The previous hook runs afterwards, because it may end the process. A second thread that panics meanwhile waits too: under
+//! `panic = "abort"` it would otherwise end the process while the snapshot is written.
 
 use super::SessionError;
 use super::handle::RecordingHandle;

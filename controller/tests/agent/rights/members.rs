@@ -21,8 +21,8 @@ use tracepoint_run_dir::RunDir;
 use tracepoint_session_spec::{Do, Rule, SinkSpec, State, TriggerSpec, When};
 
 /// Further commands of a controller. `make DIRECTORY`: creates a stopped session with an output there, and triggers that start it, and that
-/// run a program and start it; `start NAME`, `stop NAME` and `look NAME`: starts or stops a session, or makes all processes read it; `fire
-/// ID`: acts on a trigger in this process; `send ID`: makes the listener act on it; `listen`: is the listener.
+/// run a program and start it; `start NAME`, `stop NAME` and `look NAME`: starts or stops a session, or makes all processes read it;
+/// `fire ID`: acts on a trigger in this process; `send ID`: makes the listener act on it; `listen`: is the listener.
 pub(super) fn act(line: &str) -> Option<Said> {
     Some(match line.split_once(' ').unwrap_or((line, "")) {
         ("make", directory) => make(Path::new(directory)),
