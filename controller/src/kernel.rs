@@ -29,7 +29,7 @@ use tracepoint_session_spec::syntax::SyntaxError;
 pub use recorder::{KernelRecorded, KernelRecorder, KernelRecording};
 pub use tracefs::KernelEvents;
 
-/// The name of the trace in a directory of traces. Those of processes end in a process id.
+/// The name of the trace in a directory of traces. The names of processes' traces end in a process id.
 const TRACE: &str = "kernel";
 
 /// How to get the rights.

@@ -7,30 +7,29 @@
 //! ```
 //!
 //! [`SessionSpec`] describes which events are recorded (rules), through which rings (channels), into which sinks, and within which limits
-//! and budget. It is plain data: code builds it through [`SessionBuilder`](crate::SessionBuilder), `tracectl` through options, and
-//! each form converts into the other ([`SessionBuilder::from_spec`](crate::SessionBuilder::from_spec),
-//! [`Session::spec`](crate::Session::spec)). A session without a rule that includes events records nothing. The location of the rings, the
-//! clock, and sinks that are objects of the program are local to a process and not part of it. Such sinks appear in the description by
-//! name, and cannot be made from it.
+//! and budget. It is plain data: code builds it through `SessionBuilder`, `tracectl` through options, and each form converts into the other
+//! (`SessionBuilder::from_spec`, `Session::spec`). A session without a rule that includes events records nothing. The location of the
+//! rings, the clock, and sinks that are objects of the program are local to a process and not part of it. Such sinks appear in the
+//! description by name, and cannot be created from it.
 //!
-//! **All recordings are made in one way.** `rule_match::Matcher` finds the events and compiles their filters, `outputs` makes the sinks
-//! that the description names, and `session::Recording` owns channels, sinks and the drain thread. The owner of a description is the
-//! [`Session`](crate::Session) in code, under its lock, or the agent's thread for a file.
+//! **All recordings start in the same way.** In `tracepoint-session`, `Matcher` finds the events and compiles their filters, the outputs of
+//! `tracepoint-session-io` create the sinks in the description, and `Recording` owns channels, sinks and the drain thread. The owner of a
+//! description is the `Session` in code, under its lock, or the agent's thread for a file.
 //!
-//! **Changes to a running session** replace the description: the recording compares it with the former one, and adds and removes what
-//! differs. Each step completes or has no effect; a step that fails leaves the recording as it was before that step.
+//! **Changes to a running session** replace the description: the recording compares it with the previous one, and adds and removes what
+//! differs. Each step completes or has no effect; a step that fails leaves the recording in its state before that step.
 //!
 //! | what | added | removed |
 //! |---|---|---|
 //! | rule | events are described to sinks and readers, then enabled | events are disabled; ids and counters stay |
 //! | filter, limit | replaced while the event stays enabled; each firing is checked by the old or the new one | the same |
-//! | channel | rings are made, the stream class is described to all sinks, then rules may name it | its events are disabled, its rings drained into the sinks; its account stays |
+//! | channel | rings are created, its stream class is described to the sinks, then rules may name it | events are disabled, rings drained; the account stays |
 //! | setting of a channel | a notice names it; it applies to the next recording | the same |
-//! | sink | gets the description of the trace, all channels and events, then each packet that follows; earlier events are not its losses | gets the packets recorded until then, and is finished with an account of its part |
+//! | sink | gets the descriptions, then each later packet; earlier events are not its losses | gets the packets recorded until then, and ends with an account |
 //!
 //! Failures: an invalid rule is an error in code, and `unsupported` in an acknowledgement, without effect on other rules. A sink that
-//! cannot be made, or a channel that a sink cannot take, is refused, and the other parts are applied. Errors are returned as
-//! [`SessionError`](crate::SessionError) in code, and reported in the acknowledgement's `error` otherwise.
+//! cannot be created, or a channel that a sink cannot accept, is refused, and the other parts are applied. Errors are returned as
+//! `SessionError` in code, and reported in the acknowledgement's `error` otherwise.
 //!
 //! `docs/format-run-directory.md` describes the file.
 

@@ -56,5 +56,5 @@ pub use session::{Session, SessionBuilder, SessionError, SinkFailure, Status, Su
 pub use state::{Dump, StateDump, state_dump};
 pub use tracepoint_core::channel::Channel;
 pub use tracepoint_core::clock::Clock;
-/// The sinks that a session can be given, and the trait for sinks of one's own.
+/// The sinks for sessions, and the trait for your own sinks.
 pub use tracepoint_sinks as sinks;

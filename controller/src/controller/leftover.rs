@@ -121,10 +121,10 @@ fn is_over(dir: &PrivateDir) -> bool {
     matches!(read_spec(dir), Err(ControlError::Dir(error)) if error.is_missing())
 }
 
-/// The directory of the rings from which a process that has died wrote to `output`, a CTF trace, a directory with chunks or traces, or a dt
-/// file. `None` if there are none in the run directory, or the process still records, or a recorder still takes its packets.
+/// Returns the directory of the rings of a dead process that wrote to `output`: a CTF trace, a directory with chunks or traces, or a dt
+/// file. `None` if there is none in the run directory, the process still records, or a recorder still takes its packets.
 ///
-/// Makes no directory. Costs a few system calls for each process in the run directory.
+/// Creates no directory. Costs a few system calls for each process in the run directory.
 pub fn rings_behind(output: &Path) -> Option<PathBuf> {
     let output = output.canonicalize().or_else(|_| absolute(output)).ok()?;
     let sessions = RunDir::open(&RunDir::place()).ok()?.open_subdir(SESSIONS).ok()?;

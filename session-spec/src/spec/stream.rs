@@ -1,4 +1,4 @@
-//! How a sink streams packets over a network: the table `stream` of a sink in `session.toml`.
+//! The settings of a stream over a network: the table `stream` of a sink in `session.toml`.
 
 use super::SpecError;
 use serde::{Deserialize, Serialize};

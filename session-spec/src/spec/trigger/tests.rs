@@ -25,7 +25,7 @@ fn triggers_are_written_and_read() -> Outcome {
     Ok(())
 }
 
-/// A trigger of a newer version is kept as it is, and the others are used.
+/// A trigger of a newer version is kept unchanged, and the others are used.
 #[test]
 fn an_unknown_trigger_is_kept() -> Outcome {
     let mut spec = SessionSpec::new();

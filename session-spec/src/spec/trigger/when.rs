@@ -52,7 +52,7 @@ pub enum When {
     Size(u64),
     /// The traces of the session continue in new chunks.
     Rotated,
-    /// A thread of a process panics. A panic in a probe or in a field's expression is caught and counted, and does not count as one.
+    /// A thread of a process panics. A panic in a probe or in a field's expression is caught and counted, and is not an occurrence.
     Panic,
     /// A process gets this signal: `USR1`, `USR2`, or `RTMIN+N`. A handler is installed in each process of the session while the trigger
     /// exists. It calls the program's previous handler, if there was one; otherwise the signal has no other effect.
