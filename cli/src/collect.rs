@@ -155,7 +155,7 @@ impl Collect {
         #[cfg(feature = "nats")]
         if let Some(broker) = &self.nats {
             let broker = broker.parse().map_err(Failure::Refused)?;
-            if self.lease < tracepoint_collector::LEAST_LEASE {
+            if self.lease < tracepoint_collector::MIN_LEASE {
                 return Err(Failure::Refused("a lease has at least 1s, in which it is renewed four times".to_owned()));
             }
             options = options.nats(broker, self.lease);

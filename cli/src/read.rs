@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tracepoint_reader::Event;
 use tracepoint_reader::udp::{BatchDecoder, Connection, Counts, Ending, EventBatch, Options, Report};
-use tracepoint_wire::udp::client::{DEFAULT_MTU, LARGEST, LEAST_MTU};
+use tracepoint_wire::udp::client::{DEFAULT_MTU, LARGEST, MIN_MTU};
 use tracepoint_wire::udp::{SERVER_PORT, SERVER_PORT_VARIABLE};
 
 /// Maximum wait for datagrams in one step; signals and the status line are handled between steps.
@@ -62,7 +62,7 @@ pub(crate) struct Read {
     legacy: bool,
     /// Largest message with several events, in bytes, without the headers of IP and UDP
     #[arg(long, value_name = "BYTES", default_value_t = DEFAULT_MTU,
-        value_parser = clap::value_parser!(u16).range(i64::from(LEAST_MTU)..=i64::from(LARGEST)))]
+        value_parser = clap::value_parser!(u16).range(i64::from(MIN_MTU)..=i64::from(LARGEST)))]
     mtu: u16,
     /// Legacy layout: stop when nothing has arrived for this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use tracepoint_wire::stream::{Datagram, DatagramHeader};
 
 /// Maximum number of incomplete packets per session.
-const MOST: usize = 4096;
+const MAX: usize = 4096;
 /// Maximum number of missing byte ranges reported per packet.
-const MOST_RANGES: usize = 32;
+const MAX_RANGES: usize = 32;
 
 /// The incomplete packets of a session. `M` holds the memory reserved for a packet.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ impl<M> Fragments<M> {
             let count = total.div_ceil(unit);
             // The bitmap is charged as well: it is large if fragments are tiny.
             let fits =
-                self.partial.is_empty() || self.partial.len() < MOST && self.bytes + u64::from(total) <= self.most;
+                self.partial.is_empty() || self.partial.len() < MAX && self.bytes + u64::from(total) <= self.most;
             let memory = if fits { reserve(total.saturating_add(count / 8)) } else { None };
             let Some(memory) = memory else {
                 self.dropped += 1;
@@ -123,7 +123,7 @@ impl<M> Fragments<M> {
             }
             let offset = number * partial.unit;
             let length = partial.unit.min(total - offset);
-            let is_full = ranges.len() == MOST_RANGES;
+            let is_full = ranges.len() == MAX_RANGES;
             match ranges.last_mut() {
                 Some((from, before)) if *from + *before == offset => *before += length,
                 _ if is_full => break,
@@ -201,16 +201,16 @@ mod tests {
         assert!(fragments.push(&datagram(0, 0, 10, &packet), now, |_| None).is_none());
         assert!(fragments.push(&datagram(0, 0, 64, &packet), now, |_| None).is_none());
         assert_eq!((fragments.dropped, fragments.missing(1, 0)), (2, None));
-        for seq in 0..=MOST as u64 {
+        for seq in 0..=MAX as u64 {
             fragments.push(&datagram(seq, 0, 1, &packet), now, |bytes| {
                 assert_eq!(bytes, 64 + 8);
                 Some(bytes)
             });
         }
-        assert_eq!((fragments.partial.len(), fragments.dropped), (MOST, 3));
+        assert_eq!((fragments.partial.len(), fragments.dropped), (MAX, 3));
         assert_eq!(fragments.missing(1, 5), Some(vec![(1, 63)]));
         fragments.expire(now, Duration::from_secs(1), |_, seq| seq != 5);
-        assert_eq!(fragments.partial.len(), MOST - 1);
+        assert_eq!(fragments.partial.len(), MAX - 1);
         fragments.expire(now + Duration::from_secs(1), Duration::from_secs(1), |_, _| true);
         assert_eq!(fragments.partial.len(), 0);
     }

@@ -47,9 +47,9 @@ use std::time::Instant;
 use tracepoint_wire::relay::Index;
 
 /// Maximum number of streams per session.
-pub(crate) const MOST_STREAMS: usize = 65_536;
+pub(crate) const MAX_STREAMS: usize = 65_536;
 /// Maximum number of sessions.
-pub(crate) const MOST_SESSIONS: usize = 8192;
+pub(crate) const MAX_SESSIONS: usize = 8192;
 
 /// All sessions and streams, and the resources that they share.
 #[derive(Debug)]
@@ -90,7 +90,7 @@ impl Hub {
             output,
             share: u64::MAX,
             rotation: Rotation::default(),
-            room: Room::new(MOST_STREAMS * FILES_OF_STREAM),
+            room: Room::new(MAX_STREAMS * FILES_OF_STREAM),
             memory: Memory::new(usize::MAX),
             #[cfg(feature = "nats")]
             publishes: false,

@@ -78,8 +78,8 @@ pub use counts::Counts;
 pub use error::CollectError;
 pub use ipnet::IpNet;
 #[cfg(feature = "nats")]
-pub use nats::{DEFAULT_LEASE, LEAST_LEASE};
-pub use options::{DEFAULT_GAP_PACKETS, DEFAULT_GAP_TIME, DEFAULT_MEMORY, LEAST_MEMORY, Options};
+pub use nats::{DEFAULT_LEASE, MIN_LEASE};
+pub use options::{DEFAULT_GAP_PACKETS, DEFAULT_GAP_TIME, DEFAULT_MEMORY, MIN_MEMORY, Options};
 #[cfg(feature = "nats")]
 pub use publish::DEFAULT_FLUSH;
 pub use server::{Addresses, Collector, Report};

@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Minimum charge per packet, because the collector keeps more than its bytes.
-const LEAST: u32 = 512;
+const MIN: u32 = 512;
 
 /// The whole budget.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ pub(crate) struct MemoryShare {
 impl SenderMemory {
     /// Returns the charges for a packet of `bytes` bytes: the one to the address and to the whole budget, and the one to the sender.
     fn parts(&self, bytes: u32) -> (u32, u32) {
-        let bytes = bytes.max(LEAST);
+        let bytes = bytes.max(MIN);
         (bytes.min(self.most_of_address), bytes.min(self.most_of_sender))
     }
 

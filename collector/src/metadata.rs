@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 const HEADER: usize = 37;
 const MAGIC: u32 = 0x75D1_1D57;
 /// Maximum number of bytes per answer.
-const MOST: usize = 1 << 20;
+const MAX: usize = 1 << 20;
 
 /// A viewer's position in the metadata.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub(crate) fn read(view: &View, uuid: [u8; 16], cursor: &mut MetadataCursor) -> 
         }
     }
     let left = segment.bytes.saturating_sub(cursor.offset);
-    out.resize(usize::try_from(left).unwrap_or(MOST).min(MOST), 0);
+    out.resize(usize::try_from(left).unwrap_or(MAX).min(MAX), 0);
     segment.data.read_exact_at(&mut out, cursor.offset)?;
     cursor.offset += out.len() as u64;
     if is_packetised(segment)? || out.is_empty() { Ok(out) } else { Ok(packet_of(uuid, &out)) }

@@ -27,5 +27,5 @@ mod trace;
 pub(crate) use owner::Owner;
 pub(crate) use search::search;
 pub(crate) use settings::Settings;
-pub use settings::{DEFAULT_LEASE, LEAST_LEASE};
+pub use settings::{DEFAULT_LEASE, MIN_LEASE};
 pub(crate) use status::Status;

@@ -12,7 +12,7 @@ use tracepoint_wire::stream::SharedKey;
 /// Default limit on packet memory, in bytes.
 pub const DEFAULT_MEMORY: u64 = 64 << 20;
 /// Minimum for the limit on packet memory, in bytes.
-pub const LEAST_MEMORY: u64 = 1 << 20;
+pub const MIN_MEMORY: u64 = 1 << 20;
 
 /// Default number of packets that may wait behind a missing one.
 pub const DEFAULT_GAP_PACKETS: usize = 256;
@@ -80,10 +80,10 @@ impl Options {
     }
 
     /// Also takes traces from a NATS broker, and shares them with other collectors. A collector that does not renew its lease on a trace within
-    /// `lease`, at least [`LEAST_LEASE`](crate::LEAST_LEASE), loses the trace to another one. The [key](Self::key) does not apply to the broker.
+    /// `lease`, at least [`MIN_LEASE`](crate::MIN_LEASE), loses the trace to another one. The [key](Self::key) does not apply to the broker.
     #[cfg(feature = "nats")]
     pub fn nats(mut self, broker: tracepoint_wire::nats::Broker, lease: Duration) -> Self {
-        self.nats = Some(crate::nats::Settings { broker, lease: lease.max(crate::nats::LEAST_LEASE) });
+        self.nats = Some(crate::nats::Settings { broker, lease: lease.max(crate::nats::MIN_LEASE) });
         self
     }
 
@@ -120,10 +120,10 @@ impl Options {
         self
     }
 
-    /// Maximum number of bytes of packets and metadata in memory, at least [`LEAST_MEMORY`]; [`DEFAULT_MEMORY`] by default. The largest accepted
+    /// Maximum number of bytes of packets and metadata in memory, at least [`MIN_MEMORY`]; [`DEFAULT_MEMORY`] by default. The largest accepted
     /// packet has half of that.
     pub const fn memory(mut self, bytes: u64) -> Self {
-        self.memory = if bytes < LEAST_MEMORY { LEAST_MEMORY } else { bytes };
+        self.memory = if bytes < MIN_MEMORY { MIN_MEMORY } else { bytes };
         self
     }
 

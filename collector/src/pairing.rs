@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Time that packets wait for indexes in a stream that has had some.
 const INDEXED_PATIENCE: Duration = Duration::from_secs(20);
 /// Maximum number of indexes that wait for packets.
-const MOST_INDEXES: usize = 4096;
+const MAX_INDEXES: usize = 4096;
 
 /// An item in storage order.
 #[derive(Debug, PartialEq, Eq)]
@@ -131,7 +131,7 @@ impl<P> Pairing<P> {
                 return Some(Paired::Packet { sequence: index.sequence, packet, index: Some(index) });
             }
             let others_wait = !self.packets.is_empty() && self.waited(now);
-            if index.sequence >= self.next && !others_wait && self.indexes.len() <= MOST_INDEXES {
+            if index.sequence >= self.next && !others_wait && self.indexes.len() <= MAX_INDEXES {
                 return None;
             }
             self.indexes.pop_front();
@@ -277,11 +277,11 @@ mod tests {
         pairing.packet(1, 1);
         assert_eq!(left(&mut pairing, now + 2 * PATIENCE), [1]);
         assert_eq!(pairing.missing, 1);
-        for sequence in 2..3 + MOST_INDEXES as u64 {
+        for sequence in 2..3 + MAX_INDEXES as u64 {
             pairing.index(index(sequence));
         }
         assert_eq!(left(&mut pairing, now), NONE);
-        assert_eq!((pairing.missing, pairing.indexes.len()), (2, MOST_INDEXES));
+        assert_eq!((pairing.missing, pairing.indexes.len()), (2, MAX_INDEXES));
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! Input that makes `lttng-relayd` abort or hang is a sender's error here: a second `CREATE_SESSION`, streams without a chunk, an index of an unknown
 //! stream. Where the stock daemon closes the connection, so does this; the sender's other sessions continue.
 
-use crate::hub::{Hub, MOST_STREAMS, Place, Session, SessionDirectory, hexadecimal, session_name};
+use crate::hub::{Hub, MAX_STREAMS, Place, Session, SessionDirectory, hexadecimal, session_name};
 use crate::memory::MemoryShare;
 use crate::names;
 use crate::storage::{Job, Packet};
@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tracepoint_wire::relay::{
-    AddStream, CloseChunk, Command, CreateChunk, CreateSession, IndexFile, LEAST_MINOR, MAJOR, MAY_CLEAR,
-    METADATA_CHANNEL, MINOR, MINOR_WITH_CHUNKS, Pending, Reply, ReturnCode, RotateStreams, Version,
+    AddStream, CloseChunk, Command, CreateChunk, CreateSession, IndexFile, MAJOR, MAY_CLEAR, METADATA_CHANNEL,
+    MIN_MINOR, MINOR, MINOR_WITH_CHUNKS, Pending, Reply, ReturnCode, RotateStreams, Version,
 };
 use tracepoint_wire::stream::Capabilities;
 
@@ -135,7 +135,7 @@ impl Control {
 
     fn version(&mut self, version: Version) -> Answer {
         let reply = Some(Reply::Version(Version { major: MAJOR, minor: MINOR }));
-        if version.major != MAJOR || version.minor < LEAST_MINOR {
+        if version.major != MAJOR || version.minor < MIN_MINOR {
             let Version { major, minor } = version;
             return Answer::Close(
                 reply,
@@ -318,8 +318,8 @@ fn add_stream(hub: &mut Hub, id: u64, minor: u32, add: &AddStream) -> Result<u64
     names::component("the name of the channel", &add.channel, SUFFIX).map_err(|error| error.to_string())?;
     let share = hub.files(id)?;
     let session = hub.session(id).ok_or("there is no session")?;
-    if session.streams.len() >= MOST_STREAMS {
-        return Err(format!("a session has at most {MOST_STREAMS} streams"));
+    if session.streams.len() >= MAX_STREAMS {
+        return Err(format!("a session has at most {MAX_STREAMS} streams"));
     }
     // Before minor version 11, the path of the first stream begins with the session's directory, and there are no chunks.
     let (directory, chunk, below) = match &session.directory {

@@ -33,9 +33,9 @@ const RETRY: Duration = Duration::from_millis(100);
 /// Time that packets are still waited for after the sender reported them as gone.
 const GONE_TIME: Duration = Duration::from_millis(200);
 /// Maximum number of ranges remembered as gone, and maximum number requested at once.
-const MOST_RANGES: usize = 256;
+const MAX_RANGES: usize = 256;
 /// Maximum number of ranges given up and not reported to the sender, which may be disconnected. Further ones only appear in the totals at the end.
-pub(crate) const MOST_LOST: usize = 1024;
+pub(crate) const MAX_LOST: usize = 1024;
 
 /// Limits on how long a gap is waited for.
 #[derive(Clone, Copy, Debug)]
@@ -190,7 +190,7 @@ impl<P> Reorder<P> {
 
     /// Records that the sender no longer has these packets.
     pub(crate) fn gone(&mut self, first: u64, last: u64, now: Instant) {
-        if self.gone.len() < MOST_RANGES && last >= self.next && last != NO_SEQ {
+        if self.gone.len() < MAX_RANGES && last >= self.next && last != NO_SEQ {
             let (known, _) = self.gone.entry(first.max(self.next)).or_insert((last, now));
             *known = last.max(*known);
         }
@@ -220,7 +220,7 @@ impl<P> Reorder<P> {
         }
         if let Some((_, end)) = self.lost.back_mut().filter(|(_, end)| *end + 1 == self.next) {
             *end = last;
-        } else if self.lost.len() < MOST_LOST {
+        } else if self.lost.len() < MAX_LOST {
             self.lost.push_back((self.next, last));
         }
         self.next = last + 1;
@@ -257,13 +257,13 @@ impl<P> Reorder<P> {
         let delay = if self.queue.len() >= limits.packets { Duration::ZERO } else { limits.delay };
         let mut from = self.next;
         for (seq, queued) in &mut self.queue {
-            if is_gap(from, queued.prev) && ask.len() < MOST_RANGES && queued.gap.asks(now, delay) {
+            if is_gap(from, queued.prev) && ask.len() < MAX_RANGES && queued.gap.asks(now, delay) {
                 ask.push((from, queued.prev));
             }
             from = seq + 1;
         }
         if let Some((last, gap)) = self.last.as_mut().filter(|(last, _)| *last >= from) {
-            if ask.len() < MOST_RANGES && gap.asks(now, limits.end_delay) {
+            if ask.len() < MAX_RANGES && gap.asks(now, limits.end_delay) {
                 ask.push((from, *last));
             }
         }

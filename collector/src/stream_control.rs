@@ -17,7 +17,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::Notify;
 use tracepoint_wire::stream::{
-    Ack, Announced, ClockReply, ErrorCode, FRAME_HEADER, FrameHeader, Handshake, Hello, MOST_ENTRIES, MOST_NACKS, Nack,
+    Ack, Announced, ClockReply, ErrorCode, FRAME_HEADER, FrameHeader, Handshake, Hello, MAX_ENTRIES, MAX_NACKS, Nack,
     Ready, SharedKey, Side, Sync, ToCollector, ToSender, VERSION, Welcome,
 };
 
@@ -364,7 +364,7 @@ impl StreamControl {
             Way::BrokerAtEnd => limits.at_once(),
             _ => limits.over_tcp(streamed.silent, now),
         };
-        for nacks in hub.gaps(id, &limits, now).chunks(MOST_NACKS) {
+        for nacks in hub.gaps(id, &limits, now).chunks(MAX_NACKS) {
             ToSender::Nack(Nack { entries: nacks.to_vec() }).encode(out);
         }
         if self.gives_up && hub.pass_gaps(id) {
@@ -376,7 +376,7 @@ impl StreamControl {
             self.is_held = hold.is_some();
             ToSender::Flow(hold.as_deref()).encode(out);
         }
-        for closed in hub.closed(id).chunks(MOST_ENTRIES) {
+        for closed in hub.closed(id).chunks(MAX_ENTRIES) {
             ToSender::Closed(closed.to_vec()).encode(out);
         }
         if self.phase == Phase::Accounted && hub.is_all_closed(id) {
@@ -405,7 +405,7 @@ impl StreamControl {
         if let Some(streamed) = hub.streamed(id) {
             streamed.told(now);
         }
-        let mut parts = entries.chunks(MOST_ENTRIES);
+        let mut parts = entries.chunks(MAX_ENTRIES);
         loop {
             let entries = parts.next().unwrap_or_default().to_vec();
             ToSender::Ack(Ack { sync: self.synced, metadata, entries }).encode(out);

@@ -26,7 +26,7 @@ use tracepoint_wire::stream::{Handshake, NO_BOUND, SharedKey, Side};
 /// Maximum number of packet bytes per answer.
 const LONGEST_READ: u32 = 1 << 20;
 /// Maximum number of streams per announcement; the next one announces more.
-const MOST_ANNOUNCED: usize = 256;
+const MAX_ANNOUNCED: usize = 256;
 
 /// Reason for a refusal, for the collector's messages.
 const NO_KEY: &str = "the viewer has no shared key; `--allow-stock-viewers` takes it all the same";
@@ -196,7 +196,7 @@ impl Viewer {
     fn announce(&mut self, hub: &Hub, id: u64, from_begin: bool) -> Vec<StreamRecord> {
         let fresh = self.fresh(hub, id);
         let attached = self.attached.entry(id).or_default();
-        attached.announced(fresh.len() < MOST_ANNOUNCED - 1, hub.session(id).map_or(0, |session| session.published));
+        attached.announced(fresh.len() < MAX_ANNOUNCED - 1, hub.session(id).map_or(0, |session| session.published));
         let record = |handle: &u64| {
             let stream = hub.stream(*handle)?;
             let is_metadata = stream.place.is_metadata();
@@ -336,8 +336,8 @@ impl Viewer {
         let mut fresh: Vec<_> = unknown.filter(|(_, stream)| is_complete(stream.trace)).collect();
         // The metadata of a trace, then its other streams; never metadata without a data stream.
         fresh.sort_by_key(|(_, stream)| (stream.trace, !stream.place.is_metadata()));
-        fresh.truncate(MOST_ANNOUNCED);
-        if fresh.len() == MOST_ANNOUNCED && fresh.last().is_some_and(|(_, stream)| stream.place.is_metadata()) {
+        fresh.truncate(MAX_ANNOUNCED);
+        if fresh.len() == MAX_ANNOUNCED && fresh.last().is_some_and(|(_, stream)| stream.place.is_metadata()) {
             fresh.pop();
         }
         fresh.into_iter().map(|(handle, _)| *handle).collect()

@@ -8,7 +8,7 @@ use datatrace::DtReader;
 use libfuzzer_sys::fuzz_target;
 
 /// Limits the slots of an input, because a large number would only make it slow.
-const MOST_SLOTS: usize = 4096;
+const MAX_SLOTS: usize = 4096;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(reader) = DtReader::from_bytes(bytes.to_vec()) else {
@@ -18,7 +18,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(header.to_bytes()[..], bytes[..20], "the header comes out as it went in");
     let number = u64::from(header.number_buffers());
     let mut last_age = None;
-    for slot in reader.slots().take(MOST_SLOTS).flatten() {
+    for slot in reader.slots().take(MAX_SLOTS).flatten() {
         let age = (u64::from(slot.index()) + number - u64::from(header.oldest().unwrap())) % number;
         assert!(last_age < Some(age), "oldest first");
         last_age = Some(age);
@@ -27,7 +27,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(slot.bytes().unwrap(), bytes[start..start + length]);
     }
     for size in [1, 7] {
-        for entry in reader.entries(size, 3).take(MOST_SLOTS).flatten() {
+        for entry in reader.entries(size, 3).take(MAX_SLOTS).flatten() {
             assert_eq!(entry.bytes.len(), size);
             assert_eq!(bytes[entry.offset as usize], entry.bytes[0]);
         }
@@ -38,7 +38,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(postambles, bytes[location..]);
     assert!(reader.tagged_postambles().all(|tagged| tagged.is_ok()));
     if let Ok(Some(format)) = reader.format() {
-        for entry in reader.entries(format.size(), 0).take(MOST_SLOTS).flatten() {
+        for entry in reader.entries(format.size(), 0).take(MAX_SLOTS).flatten() {
             format.values(&entry.bytes).for_each(|(field, value)| drop(format!("{} = {value}", field.name)));
         }
     }

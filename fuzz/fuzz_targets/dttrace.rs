@@ -16,7 +16,7 @@ use tracepoint_reader::text::{Style, TextOptions, TextWriter, TimeFormat};
 use tracepoint_reader::{DtTrace, Trace, json};
 
 /// Limits the items of an input, because more would only make it slow.
-const MOST_ITEMS: usize = 256;
+const MAX_ITEMS: usize = 256;
 const SLOTS: u32 = 8;
 const SLOT: u32 = 2048;
 
@@ -86,7 +86,7 @@ fn look(bytes: Vec<u8>) {
         (options.time, options.color) = (TimeFormat::Utc, true);
         TextWriter::new(options)
     });
-    for item in trace.items().take(MOST_ITEMS) {
+    for item in trace.items().take(MAX_ITEMS) {
         for writer in &mut writers {
             writer.write_item(&mut io::sink(), &item).unwrap();
         }

@@ -10,7 +10,7 @@ use tracepoint_reader::text::{Style, TextOptions, TextWriter, TimeFormat};
 use tracepoint_reader::{Item, Metadata, PacketDecoder, json};
 
 /// Limits the events of an input, because more would only make it slow.
-const MOST_EVENTS: usize = 64;
+const MAX_EVENTS: usize = 64;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some(end) = bytes.iter().position(|b| *b == 0) else {
@@ -27,7 +27,7 @@ fuzz_target!(|bytes: &[u8]| {
         (options.time, options.color) = (TimeFormat::Utc, true);
         TextWriter::new(options)
     });
-    for step in decoder.take(MOST_EVENTS) {
+    for step in decoder.take(MAX_EVENTS) {
         let item = match step {
             Ok(event) => Item::Event(event),
             Err(damage) => Item::Damage(damage),

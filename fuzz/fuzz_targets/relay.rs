@@ -7,7 +7,7 @@ use tracepoint_wire::Decoded;
 use tracepoint_wire::relay::{Command, ControlHeader, DataHeader, IndexFile, MINOR_WITH_CHUNKS, Reply};
 
 /// Maximum payload; larger ones are refused because of their size.
-const MOST: u64 = 1 << 16;
+const MAX: u64 = 1 << 16;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&minor, mut rest)) = bytes.split_first() else { return };
@@ -20,7 +20,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(entries.count() <= rest.len() / format.entry_size());
     }
     loop {
-        match Command::decode(rest, minor, MOST) {
+        match Command::decode(rest, minor, MAX) {
             Ok(Decoded::Whole(command, size)) => {
                 assert!(size >= ControlHeader::SIZE && size <= rest.len());
                 // A decoded command is encoded to bytes that decode to the same command, without trailing bytes and padding. Names that were not
@@ -40,7 +40,7 @@ fuzz_target!(|bytes: &[u8]| {
                 }
             }
             Ok(Decoded::Needs(size)) => {
-                assert!(size > rest.len() && size as u64 <= MOST + ControlHeader::SIZE as u64);
+                assert!(size > rest.len() && size as u64 <= MAX + ControlHeader::SIZE as u64);
                 return;
             }
             Err(error) => {

@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use tracepoint_wire::udp::ToServer;
-use tracepoint_wire::udp::client::{LEAST_MTU, LONGEST};
+use tracepoint_wire::udp::client::{MIN_MTU, LONGEST};
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(message) = ToServer::decode(bytes) else {
@@ -12,7 +12,7 @@ fuzz_target!(|bytes: &[u8]| {
     };
     assert!(bytes.len() <= LONGEST, "nothing longer is a message");
     if let ToServer::Accept(accept) = message {
-        assert!(accept.mtu >= LEAST_MTU && accept.largest >= accept.mtu);
+        assert!(accept.mtu >= MIN_MTU && accept.largest >= accept.mtu);
     }
     // A decoded datagram is encoded to the same bytes, except padding.
     let mut out = Vec::new();

@@ -12,7 +12,7 @@ use crate::window::Window;
 use tracepoint_ring::channel::PACKET_MAGIC;
 
 /// Maximum number of candidate positions for the next packet. Checking one may read the rest of the file.
-const MOST_PLACES: u32 = 16;
+const MAX_PLACES: u32 = 16;
 
 /// A damaged packet.
 #[derive(Debug)]
@@ -98,7 +98,7 @@ fn next_in_file(file: &mut FileWindow, metadata: &Metadata, offset: u64, size: u
     begin[..4].copy_from_slice(&PACKET_MAGIC.to_le_bytes());
     begin[4..].copy_from_slice(&metadata.uuid()?);
     let (mut at, mut places) = (offset + 1, 0);
-    while places < MOST_PLACES {
+    while places < MAX_PLACES {
         let bytes = file.bytes(at, begin.len()).ok()?;
         if bytes.len() < begin.len() {
             return None;

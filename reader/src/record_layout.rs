@@ -17,11 +17,11 @@ pub(crate) const WORD: usize = 8;
 /// Number of bits of the time in the header word.
 pub(crate) const TIME_BITS: u8 = 48;
 /// Maximum size of a record; larger ones are decoded by the general decoder, which limits the memory of an event.
-pub(crate) const MOST_RECORD: usize = 1 << 20;
+pub(crate) const MAX_RECORD: usize = 1 << 20;
 /// Maximum number of members; records with more are decoded by the general decoder.
-const MOST_MEMBERS: usize = 1000;
+const MAX_MEMBERS: usize = 1000;
 /// Maximum number of variable-size members for decoding one by one, because each member is located from the beginning of the record.
-const MOST_VARYING: usize = 8;
+const MAX_VARYING: usize = 8;
 
 /// The layout of the records of one event.
 #[derive(Clone, Debug)]
@@ -98,7 +98,7 @@ impl RecordLayout {
         let context = layout.part(context)?;
         let members: Box<[_]> = [layout.part(fields)?, context, stream].concat().into();
         layout.tail.checked_add(WORD)?;
-        (members.len() <= MOST_MEMBERS).then(|| Self { varying: layout.varying.into(), tail: layout.tail, members })
+        (members.len() <= MAX_MEMBERS).then(|| Self { varying: layout.varying.into(), tail: layout.tail, members })
     }
 
     /// The size of the record at the start of these bytes, which may exceed the bytes; `None` if they are too short to determine it.
@@ -368,7 +368,7 @@ impl ClassLayouts {
     /// The same for events whose values are all numbers, texts and bytes; computed once for all streams of the class.
     pub(crate) fn plain(class: &StreamClass) -> Option<&Self> {
         let is_plain = |layout: &RecordLayout| layout.members.iter().all(|member| member.kind.is_plain());
-        let is_known = |_, layout: &RecordLayout| layout.varying.len() <= MOST_VARYING && is_plain(layout);
+        let is_known = |_, layout: &RecordLayout| layout.varying.len() <= MAX_VARYING && is_plain(layout);
         let derived = class.derived.get_or_init(|| Arc::new(Self::of_which(class, is_known)));
         let derived: &dyn Any = &**derived;
         derived.downcast_ref()

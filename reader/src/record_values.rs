@@ -8,9 +8,7 @@ use std::sync::Arc;
 use crate::decode::{State, extend};
 use crate::metadata::types::{Integer, Length, StructType, Type};
 use crate::metadata::{EventClass, StreamClass};
-use crate::record_layout::{
-    ClassLayouts, MOST_RECORD, RecordLayout, TIME_BITS, WORD, length_before, number, until_nul,
-};
+use crate::record_layout::{ClassLayouts, MAX_RECORD, RecordLayout, TIME_BITS, WORD, length_before, number, until_nul};
 use crate::source::Source;
 use crate::value::{Int, StructValue, Value};
 
@@ -37,7 +35,7 @@ pub(crate) fn next<'a>(
     let bytes = &bytes[..bytes.len().min(left)];
     let word = u64::from_le_bytes(*bytes.first_chunk()?);
     let (class, layout) = ClassLayouts::plain(stream)?.get(word as u16)?;
-    let size = layout.size(bytes).filter(|size| *size <= bytes.len().min(MOST_RECORD))?;
+    let size = layout.size(bytes).filter(|size| *size <= bytes.len().min(MAX_RECORD))?;
     let mut members = Members { record: &bytes[..size], layout, index: 0 };
     // The order in which a layout numbers the members.
     let fields = members.of(class.fields.as_ref()).ok()?;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use crate::decode::{State, extend};
 use crate::event::Stream;
 use crate::packet::{Body, Packet};
-use crate::record_layout::{ClassLayouts, MOST_RECORD, TIME_BITS, WORD};
+use crate::record_layout::{ClassLayouts, MAX_RECORD, TIME_BITS, WORD};
 use crate::source::Source;
 use crate::view::{EventView, Values};
 
 /// Maximum size of a packet held in memory.
-pub(crate) const MOST_HELD: u64 = 16 << 20;
+pub(crate) const MAX_HELD: u64 = 16 << 20;
 
 /// Visits the records of a packet from its position on, up to the first that has no known layout, is incomplete, or has a time beyond 64 bits of
 /// nanoseconds; returns their number. The decoder continues there: it finds the end of the packet, or the fault.
@@ -22,7 +22,7 @@ pub(crate) fn visit(
     layouts: &ClassLayouts,
     mut each: impl FnMut(&EventView<'_>),
 ) -> u64 {
-    let Some((first, length)) = body.bytes().filter(|(_, length)| *length <= MOST_HELD) else { return 0 };
+    let Some((first, length)) = body.bytes().filter(|(_, length)| *length <= MAX_HELD) else { return 0 };
     let Ok(bytes) = source.bytes(packet.offset + first, length as usize) else { return 0 };
     let bytes = &bytes[..bytes.len().min(length as usize)];
     let times = Times::of(stream, state.clock);
@@ -31,7 +31,7 @@ pub(crate) fn visit(
         let word = u64::from_le_bytes(*word);
         let rest = &bytes[at..];
         let Some((class, layout)) = layouts.get(word as u16) else { break };
-        let size = layout.size(rest).filter(|size| *size <= rest.len().min(MOST_RECORD));
+        let size = layout.size(rest).filter(|size| *size <= rest.len().min(MAX_RECORD));
         let Some(size) = size else { break };
         let cycles = extend(state.clock, word >> 16, TIME_BITS);
         let Some(time_ns) = times.nanoseconds(cycles) else { break };

@@ -37,7 +37,7 @@ pub use sub_buffers::{RingPacket, SubBuffer, SubBuffers};
 pub const RING_EXTENSION: &str = "ring";
 
 /// Maximum size of a ring. A longer file without a magic is not searched for remains of a ring.
-const MOST_SEARCHED: u64 = 4 << 30;
+const MAX_SEARCHED: u64 = 4 << 30;
 /// Maximum number of attempts to read a packet that is taken in the meantime.
 const OLDEST_TRIES: u32 = 8;
 /// More packets than any ring closes.
@@ -289,7 +289,7 @@ impl Ring {
 /// True if a file without a magic was a ring: its owner sets its length and allocates it first, and writes to the part after the identity
 /// only when the header is complete.
 fn was_used(bytes: &dyn Bytes, length: u64) -> io::Result<bool> {
-    if length > MOST_SEARCHED {
+    if length > MAX_SEARCHED {
         return Ok(true);
     }
     let mut part = vec![0; 64 << 10];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tracepoint_reader::metadata::EventClass;
 
 /// Maximum number of cached kinds. A live trace describes its kinds repeatedly.
-const MOST: usize = 1 << 14;
+const MAX: usize = 1 << 14;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Kinds<T> {
@@ -25,7 +25,7 @@ impl<T> Kinds<T> {
     #[inline]
     pub(crate) fn get(&mut self, class: &Arc<EventClass>, make: impl FnOnce() -> T) -> &T {
         let key = Arc::as_ptr(class) as usize;
-        if self.known.len() >= MOST && !self.known.contains_key(&key) {
+        if self.known.len() >= MAX && !self.known.contains_key(&key) {
             self.known.clear();
         }
         &self.known.entry(key).or_insert_with(|| (Arc::clone(class), make())).1

@@ -32,4 +32,4 @@ pub(crate) use running::{Home, LiveStatistic, RunningStatistics};
 /// Maximum number of ended processes whose statistics are kept.
 const KEPT: usize = 256;
 /// Maximum number of statistics of a session in a process.
-const MOST: usize = 4096;
+const MAX: usize = 4096;

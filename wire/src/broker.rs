@@ -46,7 +46,7 @@ const DEFAULT_PORT: &str = "4222";
 /// The schemes of a server's URL.
 const SCHEMES: [&str; 2] = ["nats://", "tls://"];
 /// Maximum number of replicas in `JetStream`.
-const MOST_REPLICAS: usize = 5;
+const MAX_REPLICAS: usize = 5;
 
 impl FromStr for Broker {
     type Err = String;
@@ -56,7 +56,7 @@ impl FromStr for Broker {
         let (servers, query) = text.split_once('?').map_or((text, None), |(servers, query)| (servers, Some(query)));
         let replicas = match query.map(|query| query.strip_prefix("replicas=").and_then(|number| number.parse().ok())) {
             None => 1,
-            Some(Some(replicas @ 1..=MOST_REPLICAS)) => replicas,
+            Some(Some(replicas @ 1..=MAX_REPLICAS)) => replicas,
             Some(_) => return Err(wrong("`?` may only be followed by `replicas=` and a number from 1 to 5")),
         };
         let servers: Vec<String> = servers.split(',').map(str::to_owned).collect();

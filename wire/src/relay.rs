@@ -41,7 +41,7 @@ pub const MINOR_WITH_LONG_INDEX: u32 = 8;
 /// The first minor version in which names have variable sizes, and streams belong to trace chunks.
 pub const MINOR_WITH_CHUNKS: u32 = 11;
 /// The lowest minor version in which sessions have a name.
-pub const LEAST_MINOR: u32 = 4;
+pub const MIN_MINOR: u32 = 4;
 /// Maximum size of a command's payload that `lttng-relayd` accepts, in bytes.
 pub const LONGEST_PAYLOAD: u64 = 128 << 20;
 /// A flag of the answer to `GET_CONFIGURATION`: traces may be cleared.

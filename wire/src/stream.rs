@@ -47,11 +47,11 @@ pub const LONGEST_NAME: usize = 255;
 /// Maximum size of a packet in wire form, in bytes.
 pub const LARGEST_PACKET: u32 = 128 << 20;
 /// Maximum number of streams of a session.
-pub const MOST_STREAMS: usize = 1 << 16;
+pub const MAX_STREAMS: usize = 1 << 16;
 /// Maximum number of entries in one SYNC, ACK, CLOSE or CLOSED, so that each fits into a frame.
-pub const MOST_ENTRIES: usize = 16 << 10;
+pub const MAX_ENTRIES: usize = 16 << 10;
 /// Maximum number of entries in one NACK.
-pub const MOST_NACKS: usize = 1024;
+pub const MAX_NACKS: usize = 1024;
 /// The prefixes of the nonces in the authentication codes: of a sender and of its collector, of a viewer and of its collector.
 pub const AUTHENTICATED: [&[u8]; 4] = [
     b"tracepoint-stream sender",

@@ -23,7 +23,7 @@ const SPANS: usize = 1 << 14;
 const EVENTS: usize = 1 << 14;
 /// Number of equal time slices from which they are sampled; with 256 tracks, or as many kinds, the sample keeps at least one per cell.
 const PARTS: usize = 64;
-const MOST_CELLS: usize = SPANS / PARTS;
+const MAX_CELLS: usize = SPANS / PARTS;
 /// Maximum number of losses in the page.
 const LOSSES: usize = 2000;
 /// Maximum number of distinct names; all further ones share the last.
@@ -156,7 +156,7 @@ impl Gathering<'_> {
         self.count += 1;
         let part = self.parts.index(event.time_ns);
         let (text, names, time) = (&mut self.text, &mut self.names, event.time_ns);
-        self.events.offer(kind.min(MOST_CELLS - 1) * PARTS + part, scattered(self.count), || {
+        self.events.offer(kind.min(MAX_CELLS - 1) * PARTS + part, scattered(self.count), || {
             (time, EventRow { track, name: names.index(event.name()), at: 0, text: fields(text, event) })
         });
     }

@@ -14,8 +14,8 @@ use tracepoint_reader::{Event, Trace};
 use tracepoint_session_spec::TraceStatistic;
 
 /// Maximum number of tracepoints listed, and of histograms.
-const MOST_LISTED: usize = 1000;
-const MOST_HISTOGRAMS: usize = 256;
+const MAX_LISTED: usize = 1000;
+const MAX_HISTOGRAMS: usize = 256;
 /// The number of slices of a history.
 const HISTORY: usize = 64;
 
@@ -88,7 +88,7 @@ impl<'t> Kinds<'t> {
             let metadata = self.trace.metadata().map(|(_, metadata)| metadata);
             // Non-numeric fields are refused.
             let Ok(statistic) = TraceStatistic::new(spec, metadata, |event| event == class.name) else { continue };
-            if self.histograms == MOST_HISTOGRAMS {
+            if self.histograms == MAX_HISTOGRAMS {
                 self.further_fields += 1;
             } else {
                 self.histograms += 1;
@@ -101,7 +101,7 @@ impl<'t> Kinds<'t> {
     /// The most frequent kinds and the number of others; the histograms of fields with values and the number of fields without a histogram.
     pub(super) fn finish(mut self) -> (Vec<Kind>, u64, Vec<Histogram>, u64) {
         self.all.sort_by(|a, b| b.kind.count.cmp(&a.kind.count).then_with(|| a.kind.name.cmp(&b.kind.name)));
-        let further = self.all.len().saturating_sub(MOST_LISTED) as u64;
+        let further = self.all.len().saturating_sub(MAX_LISTED) as u64;
         let mut histograms = Vec::new();
         for Counted { kind, fields } in &self.all {
             for (field, statistic) in fields {
@@ -112,7 +112,7 @@ impl<'t> Kinds<'t> {
                 }
             }
         }
-        let kinds = self.all.into_iter().take(MOST_LISTED).map(|counted| counted.kind).collect();
+        let kinds = self.all.into_iter().take(MAX_LISTED).map(|counted| counted.kind).collect();
         (kinds, further, histograms, self.further_fields)
     }
 }

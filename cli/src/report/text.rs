@@ -3,7 +3,7 @@
 use tracepoint_reader::text::is_control;
 
 /// Maximum size of a text, in bytes of JSON.
-const MOST: usize = 200;
+const MAX: usize = 200;
 
 /// The beginning of a text, with control characters escaped.
 pub(super) fn cut(text: &str) -> String {
@@ -16,7 +16,7 @@ pub(super) fn cut(text: &str) -> String {
             '<' => 6,
             c => c.len_utf8(),
         };
-        if size > MOST {
+        if size > MAX {
             kept.push('…');
             break;
         }
@@ -35,7 +35,7 @@ mod tests {
         for (text, kept) in [("é", 100), ("<", 33), ("\"", 100), ("\0", 66)] {
             let cut = cut(&text.repeat(300));
             assert_eq!(cut.chars().count(), kept + 1, "{text:?}");
-            assert!(serde_json::to_string(&cut).unwrap().replace('<', "\\u003c").len() <= MOST + 2 + '…'.len_utf8());
+            assert!(serde_json::to_string(&cut).unwrap().replace('<', "\\u003c").len() <= MAX + 2 + '…'.len_utf8());
         }
     }
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use tracepoint_reader::{Event, Origin};
 
 /// Maximum number of tracks; further threads share the last one.
-const MOST: usize = 256;
+const MAX: usize = 256;
 /// Maximum number of slices of a track, then of all tracks together.
 const SLICES: usize = 4096;
 const CELLS: usize = 1 << 18;
@@ -58,14 +58,14 @@ impl Tracks {
         if let Some(track) = self.by_thread.get(&(key, origin.tid)) {
             return *track;
         }
-        let track = if self.all.len() < MOST {
-            let is_last = self.all.len() + 1 == MOST;
+        let track = if self.all.len() < MAX {
+            let is_last = self.all.len() + 1 == MAX;
             let process = if is_last { self.others() } else { self.process(key, &origin) };
             let name = if is_last { "further threads".to_owned() } else { cut(&thread_name(&origin)) };
             self.all.push(Track { process, name, count: 0, density: vec![0; SLICES] });
             self.all.len() - 1
         } else {
-            MOST - 1
+            MAX - 1
         };
         self.by_thread.insert((key, origin.tid), track);
         track

@@ -6,7 +6,7 @@ use tracepoint_probes::snapshot::{Bucket, Distribution, Number};
 /// The percentiles that are shown.
 pub(crate) const PERCENTILES: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
 /// Maximum number of rows; buckets are merged until they fit.
-const MOST_ROWS: usize = 24;
+const MAX_ROWS: usize = 24;
 /// Length of the longest bar, in characters.
 const BAR: f64 = 40.0;
 const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
@@ -77,7 +77,7 @@ pub(crate) fn mean(values: &Distribution, is_duration: bool) -> Option<String> {
 /// Lines with the bounds of each row, its count and a bar.
 #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a bar")]
 pub(crate) fn lines(distribution: &Distribution, is_duration: bool) -> Vec<String> {
-    let rows = distribution.bins(MOST_ROWS);
+    let rows = distribution.bins(MAX_ROWS);
     let most = rows.iter().map(|row| row.count).max().unwrap_or(1) as f64;
     let texts: Vec<_> = rows.iter().map(|row| (value(row.from, is_duration), value(row.to, is_duration))).collect();
     let width = texts.iter().flat_map(|(from, to)| [from.len(), to.len()]).max().unwrap_or(0);

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tracepoint_collector::prometheus::Metrics;
 
 /// Maximum number of concurrent connections. To accept another one, the server closes the oldest one without a complete request.
-const MOST: usize = 64;
+const MAX: usize = 64;
 /// Pause before the next attempt after a failed accept.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -68,7 +68,7 @@ impl Server {
 
     /// True if there is a free place, or a connection without a request that can be closed.
     fn has_room(&self) -> bool {
-        self.connections.len() < MOST || self.connections.iter().any(Connection::is_asking)
+        self.connections.len() < MAX || self.connections.iter().any(Connection::is_asking)
     }
 
     /// Accepts at most one pending connection: the requests of all others have been read before one of them is closed.
@@ -86,11 +86,11 @@ impl Server {
                 self.paused_until = Some(Instant::now() + PAUSE);
             }
         }
-        if self.connections.len() > MOST
+        if self.connections.len() > MAX
             && let Some(oldest) = self.connections.iter().position(Connection::is_asking)
         {
             let peer = self.connections.remove(oldest).peer;
-            message::note(&format!("{peer} was not answered: no complete request came before {MOST} further ones"));
+            message::note(&format!("{peer} was not answered: no complete request came before {MAX} further ones"));
         }
     }
 

@@ -12,7 +12,7 @@ use tracepoint_session_spec::TraceStatistic;
 /// Fields whose distribution is meaningless.
 pub(crate) const IDS: [&str; 2] = ["span_id", "parent_id"];
 /// Maximum number of distributions if no field is named.
-const MOST_FIELDS: usize = 12;
+const MAX_FIELDS: usize = 12;
 
 /// The first operand: a statistic or a trace.
 #[derive(Clone, Debug)]
@@ -110,7 +110,7 @@ pub(super) fn statistics(
         0 => Err(Failure::Refused(
             "the selected events have no field that is a number; `tracectl stat` counts them".to_owned(),
         )),
-        1..=MOST_FIELDS => Ok(found),
+        1..=MAX_FIELDS => Ok(found),
         _ => Err(Failure::Usage(format!(
             "the selected events have {} fields that are numbers: name one of them, {}, or select events by `-e`",
             names.len(),

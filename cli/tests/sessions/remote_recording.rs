@@ -199,7 +199,7 @@ fn a_process_that_could_not_be_looked_at_is_named() -> Outcome {
 /// The traces of all processes together stay within `--max-size`.
 #[test]
 fn the_largest_size_holds_for_all_processes_together() -> Outcome {
-    const MOST: u64 = 4 << 20;
+    const MAX: u64 = 4 << 20;
     if is_traced() {
         return Ok(());
     }
@@ -213,7 +213,7 @@ fn the_largest_size_holds_for_all_processes_together() -> Outcome {
     assert!(code == Some(0) && is_told && report["failures"] == serde_json::json!([]), "{code:?} {err} {report}");
     let bytes = report["counters"]["bytes"].as_u64().unwrap_or_default();
     // The first and last packets of streams are additional.
-    assert!(bytes > MOST / 2 && bytes < MOST + (64 << 10), "{bytes}");
+    assert!(bytes > MAX / 2 && bytes < MAX + (64 << 10), "{bytes}");
     assert!(report["counters"]["lost"]["sink"].as_u64() > Some(0), "{report}");
     // One number has one name.
     let processes = report["processes"].as_array().ok_or("no processes")?.iter();

@@ -25,7 +25,7 @@ use tracepoint_wire::relay::{ChunkEnd, CloseChunk, CreateChunk};
 /// The file with a session's key in its directory, by which a resumed session finds the directory.
 const KEY_FILE: &str = ".tracepoint-stream";
 /// Maximum number of names tried.
-const MOST_TRIES: u32 = 1000;
+const MAX_TRIES: u32 = 1000;
 
 /// A trace chunk.
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ impl SessionDirectory {
         if let Some(parent) = relative.parent() {
             make_directories(output, parent)?;
         }
-        for number in 1..MOST_TRIES {
+        for number in 1..MAX_TRIES {
             let name = numbered(relative, number);
             let path = output.join(&name);
             match DirBuilder::new().mode(0o750).create(&path) {
@@ -78,7 +78,7 @@ impl SessionDirectory {
 
     /// Finds the directory with this key: `relative`, or that name with a number, below `output`.
     pub(crate) fn find(output: &Path, relative: &Path, key: &str) -> Option<String> {
-        for number in 1..MOST_TRIES {
+        for number in 1..MAX_TRIES {
             let name = numbered(relative, number);
             match std::fs::read_to_string(output.join(&name).join(KEY_FILE)) {
                 Ok(found) if found == key => return Some(name.to_string_lossy().into_owned()),

@@ -2,7 +2,7 @@
 
 use super::tally::Tally;
 use crate::memory::MemoryShare;
-use crate::reorder::{Limits, MOST_LOST, Reorder};
+use crate::reorder::{Limits, MAX_LOST, Reorder};
 use crate::storage::Packet;
 use crate::view::View;
 use std::collections::VecDeque;
@@ -190,7 +190,7 @@ impl Ordered {
         lost.extend(std::iter::from_fn(|| self.reorder.pop_lost()));
         lost.extend(self.unwritten.drain(..).map(|seq| (seq, seq)));
         self.told.extend(&lost[first..]);
-        self.told.drain(..self.told.len().saturating_sub(MOST_LOST));
+        self.told.drain(..self.told.len().saturating_sub(MAX_LOST));
         let is_news = self.acknowledged.replace(next) != Some(next);
         (is_news || all).then_some(next)
     }

@@ -20,7 +20,7 @@ use tracepoint_wire::relay::METADATA_CHANNEL;
 use tracepoint_wire::stream::Hello;
 
 /// Maximum for the numbers in a position, so that counting beyond it cannot overflow.
-pub(crate) const MOST: u64 = 1 << 60;
+pub(crate) const MAX: u64 = 1 << 60;
 
 /// Position of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,9 +76,9 @@ impl Position {
         let is_name = |name: &str| crate::names::component("a stream", name, 4).is_ok() && name != METADATA_CHANNEL;
         let is_stream = |stream: &StreamPosition| {
             let StreamPosition { next, recorded, packets, written, discarded, .. } = *stream;
-            is_name(&stream.name) && [next, recorded, packets, written, discarded].iter().all(|number| *number <= MOST)
+            is_name(&stream.name) && [next, recorded, packets, written, discarded].iter().all(|number| *number <= MAX)
         };
-        (1..=MOST).contains(&self.chunk) && self.streams.iter().all(is_stream)
+        (1..=MAX).contains(&self.chunk) && self.streams.iter().all(is_stream)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Room for sessions and streams: checks of shares, and the release of resources that disconnected senders hold.
 
 use super::session::Admission;
-use super::{Hub, MOST_SESSIONS, Session};
+use super::{Hub, MAX_SESSIONS, Session};
 use crate::shares::{Address, Holder, Share, Shares};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ const ACCOUNT_BYTES: usize = 256 << 20;
 /// are tracked.
 const REFUSAL_PAUSE: Duration = Duration::from_secs(10);
 const TOLD_EACH: u64 = 10;
-const MOST_TOLD: usize = 256;
+const MAX_TOLD: usize = 256;
 
 /// The resources that sessions and streams share.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Room {
     /// Creates the resources, with at most `files` open stream files.
     pub(crate) fn new(files: usize) -> Self {
         Self {
-            sessions: Shares::new(MOST_SESSIONS),
+            sessions: Shares::new(MAX_SESSIONS),
             files: Shares::new(files),
             accounts: Shares::new(ACCOUNT_BYTES),
             refused: HashMap::new(),
@@ -93,7 +93,7 @@ impl Hub {
 
     /// Reports a refusal, at a limited rate.
     pub(crate) fn say_refused(&mut self, address: Address, kind: &'static str, why: &str) {
-        if self.room.refused.len() >= MOST_TOLD && !self.room.refused.contains_key(&(address, kind)) {
+        if self.room.refused.len() >= MAX_TOLD && !self.room.refused.contains_key(&(address, kind)) {
             return;
         }
         let (_, count) = self.room.refused.entry((address, kind)).or_default();

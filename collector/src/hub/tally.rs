@@ -12,7 +12,7 @@ use tracepoint_wire::PacketHeader;
 use tracepoint_wire::relay::Index;
 
 /// Maximum number of packets remembered for decoding. Events of further ones count as lost.
-const MOST: usize = 1 << 16;
+const MAX: usize = 1 << 16;
 /// Size of a packet's header in bytes.
 const HEADER: usize = 96;
 
@@ -42,7 +42,7 @@ impl Tally {
     fn step(&mut self, next: u64, events_before: u64) {
         match self.last {
             Some((last, before)) if last + 1 == next => self.events += events_before.saturating_sub(before),
-            Some((last, _)) if self.uncounted.len() < MOST => self.uncounted.push(last),
+            Some((last, _)) if self.uncounted.len() < MAX => self.uncounted.push(last),
             _ => {}
         }
     }

@@ -4,7 +4,7 @@
 //! and [`Committed::Lost`] implement the transitions; the table of states is in `docs/nats.md`.
 
 use super::broker::{Broker, Failed};
-use crate::hub::position::{MOST, Position};
+use crate::hub::position::{MAX, Position};
 use async_nats::jetstream::kv;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
@@ -69,8 +69,8 @@ impl Lease {
     /// Decodes and validates an entry, which others may have written.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let lease: Self = serde_json::from_slice(bytes.get(..bytes.len().min(LARGEST))?).ok()?;
-        let is_plausible = (1..=MOST).contains(&lease.epoch)
-            && lease.count <= MOST
+        let is_plausible = (1..=MAX).contains(&lease.epoch)
+            && lease.count <= MAX
             && lease.position.is_plausible()
             && lease.ended.iter().all(|ended| ended.position.is_plausible());
         is_plausible.then_some(lease)

@@ -5,8 +5,8 @@ use tracepoint_wire::nats::{Token, TraceSubject, control_frames};
 use tracepoint_wire::stream::{Hello, ToCollector};
 
 /// Maximum number of messages and bytes read.
-const MOST_MESSAGES: usize = 1 << 18;
-const MOST_BYTES: usize = 256 << 20;
+const MAX_MESSAGES: usize = 1 << 18;
+const MAX_BYTES: usize = 256 << 20;
 
 /// The messages published before packets.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ impl Beginning {
             from = message.sequence + 1;
             bytes += message.payload.len();
             control.push(message.payload);
-            if control.len() >= MOST_MESSAGES || bytes >= MOST_BYTES {
+            if control.len() >= MAX_MESSAGES || bytes >= MAX_BYTES {
                 break;
             }
         }

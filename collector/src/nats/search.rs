@@ -21,7 +21,7 @@ use tracepoint_wire::nats::TraceSubject;
 const PAUSE: Duration = Duration::from_millis(500);
 /// Delay per trace that a collector already has, so that others take new ones first; and maximum number of such delays.
 const SHARE: Duration = Duration::from_millis(20);
-const MOST_SHARES: u32 = 50;
+const MAX_SHARES: u32 = 50;
 
 /// The revision of each lease held by another collector, and since when it has not changed.
 type Seen = BTreeMap<String, (u64, Instant)>;
@@ -110,7 +110,7 @@ async fn round(of: &Rc<Collecting>, broker: &Broker, seen: &mut Seen, tasks: &mu
         }
         let count = u32::try_from(of.mine.borrow().len()).unwrap_or(u32::MAX);
         if found.as_ref().is_none_or(|(lease, _)| lease.owner != of.owner.id) {
-            sleep(SHARE * count.min(MOST_SHARES)).await;
+            sleep(SHARE * count.min(MAX_SHARES)).await;
         }
         let lease = found.as_ref().map(|(lease, revision)| (lease, *revision));
         let Some(held) = Held::take(broker, key, &of.owner.id, lease).await? else { continue };

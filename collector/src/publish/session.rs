@@ -25,7 +25,7 @@ use tracepoint_wire::nats::{Acknowledgement, OVERHEAD, Publish};
 use tracepoint_wire::stream::{NO_SEQ, Route, Sync, SyncEntry};
 
 /// Maximum number of a trace's messages that are published and not yet stored.
-const MOST_UNDERWAY: usize = 256;
+const MAX_UNDERWAY: usize = 256;
 /// Interval of checks for new data.
 const TICK: Duration = Duration::from_millis(20);
 /// Interval of writes of the position.
@@ -180,7 +180,7 @@ impl Session {
         if !self.spool.has_begun() {
             return Ok(Step::Nothing);
         }
-        if self.underway.len() >= MOST_UNDERWAY {
+        if self.underway.len() >= MAX_UNDERWAY {
             return Ok(Step::Blocked);
         }
         if self.sync.is_none() {

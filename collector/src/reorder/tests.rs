@@ -153,7 +153,7 @@ fn what_a_sender_claims_to_be_gone_is_bounded() {
     for number in 0..10_000 {
         reorder.gone(2 * number + 1, 2 * number + 1, now);
     }
-    assert_eq!(reorder.gone.len(), MOST_RANGES);
+    assert_eq!(reorder.gone.len(), MAX_RANGES);
     reorder.gone(0, u64::MAX, now);
     reorder.push(u64::MAX, 0, 1, 0, now);
     assert_eq!((popped(&mut reorder, now), reorder.late), (vec![], 1));

@@ -5,7 +5,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Files reserved for the collector itself and for short operations.
 const OWN: usize = 64;
 /// Maximum number of files used, even if more are allowed: each stream also takes memory.
-const MOST: usize = 1 << 18;
+const MAX: usize = 1 << 18;
 /// Maximum number of connections of senders (for control and data each), of viewers, and for metrics.
 const SENDERS: usize = 4096;
 const VIEWERS: usize = 256;
@@ -28,12 +28,12 @@ impl Bounds {
     pub(super) fn of_this_process(files: Option<usize>, below: Option<usize>) -> Self {
         let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
         let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
-        let limit = getrlimit(Resource::Nofile).current.map_or(MOST, |limit| usize::try_from(limit).unwrap_or(MOST));
+        let limit = getrlimit(Resource::Nofile).current.map_or(MAX, |limit| usize::try_from(limit).unwrap_or(MAX));
         Self::new(below.map_or(limit, |below| limit.min(below)), files)
     }
 
     fn new(limit: usize, files: Option<usize>) -> Self {
-        let limit = limit.min(MOST);
+        let limit = limit.min(MAX);
         let part = |parts: usize, most: usize| (limit / parts).clamp(4, most);
         let (senders, viewers, metrics) = (part(8, SENDERS), part(64, VIEWERS), part(128, METRICS));
         let left = limit.saturating_sub(OWN + 2 * senders + viewers + metrics).max(FEWEST);
@@ -53,7 +53,7 @@ mod tests {
         for limit in [256, 1024, 4096, 20_000, 1 << 20, usize::MAX] {
             let Bounds { senders, viewers, metrics, files } = Bounds::new(limit, None);
             assert!(OWN + 2 * senders + viewers + metrics + files <= limit, "{limit}");
-            assert!(files >= limit.min(MOST) / 4, "{limit}: {files}");
+            assert!(files >= limit.min(MAX) / 4, "{limit}: {files}");
         }
         assert_eq!(Bounds::new(20_000, Some(100)).files, 100);
         assert_eq!(Bounds::new(1024, Some(1 << 30)), Bounds::new(1024, None));

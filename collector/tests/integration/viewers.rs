@@ -19,7 +19,7 @@ const VIEWERS: usize = 16;
 const PADDING: usize = 512 << 10;
 const PACKETS: u64 = 20;
 /// Maximum growth of the collector's memory over its idle state: its packet limit plus a tenth.
-const MOST: u64 = (64 << 20) / 10 * 11;
+const MAX: u64 = (64 << 20) / 10 * 11;
 
 /// Attaches a viewer to the first session. Returns it with the announced data streams.
 fn attach(live: SocketAddr) -> (TcpStream, Vec<u64>) {
@@ -92,7 +92,7 @@ fn slow_viewers_take_bounded_memory_and_hold_up_nobody() {
     see(&mut viewer, streams[0], PACKETS * 2);
     let most = status(child.id(), "VmHWM:") - idle;
     println!("{} MiB more than when it was idle", most >> 20);
-    assert!(most <= MOST, "{most} bytes");
+    assert!(most <= MAX, "{most} bytes");
     let closed = sender.close();
     assert_eq!((closed[0].packets, closed[0].packets_lost), (PACKETS * 2, 0));
     drop(slow);

@@ -35,9 +35,9 @@ tracepoint::define_trace! {
 }
 
 /// Maximum number of bytes of each: a few lines for each tracepoint of this program.
-const MOST: usize = 256 << 10;
+const MAX: usize = 256 << 10;
 
-/// Accepts [`MOST`] bytes, and refuses more, so that a cycle of types ends the formatting and does not overflow the stack.
+/// Accepts [`MAX`] bytes, and refuses more, so that a cycle of types ends the formatting and does not overflow the stack.
 struct Bounded(usize);
 
 impl Write for Bounded {
@@ -48,8 +48,8 @@ impl Write for Bounded {
 }
 
 fn shows<T: Debug + ?Sized>(value: &T) {
-    for result in [write!(Bounded(MOST), "{value:?}"), write!(Bounded(MOST), "{value:#?}")] {
-        result.unwrap_or_else(|_| panic!("Debug of {} takes more than {MOST} bytes", type_name::<T>()));
+    for result in [write!(Bounded(MAX), "{value:?}"), write!(Bounded(MAX), "{value:#?}")] {
+        result.unwrap_or_else(|_| panic!("Debug of {} takes more than {MAX} bytes", type_name::<T>()));
     }
 }
 

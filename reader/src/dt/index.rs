@@ -16,9 +16,9 @@ use tracepoint_ring::channel::{HEADER_SIZE, PACKET_MAGIC, PacketHeader};
 /// Number of bytes of a packet that are read for its header.
 const HEAD: u64 = 64 << 10;
 /// Maximum number of damaged places reported one by one. The rest is counted.
-const MOST_DAMAGE: usize = 1000;
+const MAX_DAMAGE: usize = 1000;
 /// Maximum number of packets of a stream outside the slots: its first and its last.
-const MOST_EDGES: u8 = 2;
+const MAX_EDGES: u8 = 2;
 
 /// The location of a packet's bytes.
 #[derive(Clone, Debug)]
@@ -132,7 +132,7 @@ impl Index {
 
 impl Indexing<'_> {
     fn damaged(&mut self, offset: u64, reason: String) {
-        if self.damage.len() < MOST_DAMAGE {
+        if self.damage.len() < MAX_DAMAGE {
             self.damage.push(Damage { file: self.reader.path().to_owned(), offset, reason });
         } else {
             self.unreported += 1;
@@ -206,7 +206,7 @@ impl Indexing<'_> {
             bytes = rest;
         }
         if too_many {
-            self.damaged(self.behind, format!("a stream has more than {MOST_EDGES} packets outside the slots"));
+            self.damaged(self.behind, format!("a stream has more than {MAX_EDGES} packets outside the slots"));
         }
     }
 
@@ -214,7 +214,7 @@ impl Indexing<'_> {
     fn edge(&mut self, packet: Packet, bytes: &[u8]) -> bool {
         let key = (packet.class.id, packet.instance);
         let edges = self.edges.entry(key).or_default();
-        if *edges == MOST_EDGES {
+        if *edges == MAX_EDGES {
             return false;
         }
         *edges += 1;

@@ -23,7 +23,7 @@ const WRITING: u64 = 100_000_000;
 /// How long the recorder may need to take the rings of a process that has ended.
 const TAKEN: Duration = Duration::from_secs(2);
 /// Maximum size of a list of outputs, in bytes.
-const MOST_OUTPUTS: usize = 1 << 20;
+const MAX_OUTPUTS: usize = 1 << 20;
 
 /// The processes that record into the run directory.
 #[derive(Debug, Default)]
@@ -129,7 +129,7 @@ fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> {
 
 /// The CTF directories in the list of a process.
 fn outputs(directory: &Path) -> Vec<PathBuf> {
-    let text = source::read_bounded(&directory.join("outputs"), MOST_OUTPUTS).unwrap_or_default();
+    let text = source::read_bounded(&directory.join("outputs"), MAX_OUTPUTS).unwrap_or_default();
     let paths = text.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"ctf "));
     paths.map(|path| PathBuf::from(std::ffi::OsStr::from_bytes(path))).collect()
 }

@@ -11,9 +11,9 @@ use tracepoint_wire::live::{Index, NEW_METADATA, NEW_STREAM, PacketBytes, Packet
 /// Number of bytes requested at once.
 const PIECE: u64 = 256 << 10;
 /// Maximum size of a packet, in bytes.
-const MOST_PACKET: u64 = 256 << 20;
+const MAX_PACKET: u64 = 256 << 20;
 /// Maximum total size of packets in memory, over all streams, in bytes.
-const MOST_HELD: u64 = 1 << 30;
+const MAX_HELD: u64 = 1 << 30;
 /// Pause before bytes that the relay does not have yet are requested again.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -60,7 +60,7 @@ impl Stream {
         let size = index.packet_bits.div_ceil(8);
         let others = *held - self.held;
         for (what, size, most) in
-            [("bytes of a packet", size, MOST_PACKET), ("bytes of packets", others + size.min(MOST_PACKET), MOST_HELD)]
+            [("bytes of a packet", size, MAX_PACKET), ("bytes of packets", others + size.min(MAX_PACKET), MAX_HELD)]
         {
             if size > most {
                 return Err(LiveError::TooMuch { what, size, most });

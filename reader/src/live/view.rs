@@ -23,9 +23,9 @@ use tracepoint_wire::live::{
 /// Maximum interval between requests for new streams.
 const NEW_STREAMS: Duration = Duration::from_millis(500);
 /// Maximum number of streams of a session.
-const MOST_STREAMS: usize = 65_536;
+const MAX_STREAMS: usize = 65_536;
 /// How often a packet is requested again because the relay wants something else to be fetched first.
-const MOST_FLAGS: u32 = 8;
+const MAX_FLAGS: u32 = 8;
 
 /// A view of a live session: its events, losses and damage, merged by time as they arrive.
 ///
@@ -232,8 +232,8 @@ impl<S: Read + Write> LiveView<S> {
                 has_gained = true;
             }
             let size = self.streams.len().max(self.traces.len());
-            if size > MOST_STREAMS {
-                return Err(LiveError::TooMuch { what: "streams", size: size as u64, most: MOST_STREAMS as u64 });
+            if size > MAX_STREAMS {
+                return Err(LiveError::TooMuch { what: "streams", size: size as u64, most: MAX_STREAMS as u64 });
             }
         }
         Ok(has_gained)
@@ -319,7 +319,7 @@ impl<S: Read + Write> LiveView<S> {
 
     /// Fetches a packet, and first whatever its flags require.
     fn packet(&mut self, id: u64, index: &Index) -> Result<bool, LiveError> {
-        for _ in 0..MOST_FLAGS {
+        for _ in 0..MAX_FLAGS {
             if self.needs_streams {
                 self.fetch_streams()?;
             }

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Maximum number of rings of a channel that are reported as missing one by one.
-const MOST_MISSING: usize = 100;
+const MAX_MISSING: usize = 100;
 /// Maximum depth of the search below the given directory: `sessions/NAME/rings/PID-START` in the run directory.
 const MAX_DEPTH: usize = 4;
 
@@ -74,7 +74,7 @@ pub(super) fn missing(
     for (class, end) in ends {
         let begun = begun.get(&class);
         let gone = (0..end).filter(|number| !begun.is_some_and(|numbers| numbers.contains(number)));
-        missing.extend(gone.take(MOST_MISSING).map(|number| (class, number)));
+        missing.extend(gone.take(MAX_MISSING).map(|number| (class, number)));
     }
     missing
 }

@@ -11,7 +11,7 @@ use crate::metadata::StreamClass;
 use crate::metadata::types::Type;
 use crate::packet::Packet;
 use crate::record_layout::ClassLayouts;
-use crate::records::{self, MOST_HELD};
+use crate::records::{self, MAX_HELD};
 use crate::source::{FileWindow, Source};
 use crate::view::EventView;
 use crate::window::Window;
@@ -119,7 +119,7 @@ impl StreamReader {
                 Phase::Packet(file, Window::File(window), offset) if offset < window.length() => {
                     let Walk { end, packets, is_last } = self.walk(&stream, &window, offset, bytes);
                     let part = (packets > 0).then(|| {
-                        let size = (end - offset).min(MOST_HELD) as usize;
+                        let size = (end - offset).min(MAX_HELD) as usize;
                         let phase = Phase::Packet(file.clone(), Window::File(window.again(size)), offset);
                         let extent = Extent { stop: Some(end), ..self.extent };
                         Self { inputs: [].into(), phase, extent, ..self.clone() }

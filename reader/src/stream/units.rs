@@ -13,7 +13,7 @@ use crate::decode::State;
 use crate::event::Stream;
 use crate::headers::Headers;
 use crate::packet::Packet;
-use crate::records::MOST_HELD;
+use crate::records::MAX_HELD;
 use crate::source::{FileWindow, Source};
 use crate::window::Window;
 
@@ -142,7 +142,7 @@ impl StreamReader {
 
     fn at_offset(&self, file: usize, offset: u64, size: u64, window: Option<(std::path::PathBuf, FileWindow)>) -> Self {
         let Some(input @ Input::File(path)) = self.inputs.get(file) else { return self.of_nothing() };
-        let held = size.min(MOST_HELD) as usize;
+        let held = size.min(MAX_HELD) as usize;
         let window = match window {
             Some((open, window)) if open == *path => Some(window.resized(held)),
             _ => FileWindow::open(path).ok().map(|window| window.resized(held)),

@@ -1,7 +1,7 @@
 //! The action `run`: starts a program, and writes its exit status to the state of its trigger.
 //!
 //! ```text
-//!   action `run` ─▶ program started, of at most MOST at once ─▶ further actions ─▶ state written ─▶ a thread waits for its end ─▶ state
+//!   action `run` ─▶ program started, of at most MAX at once ─▶ further actions ─▶ state written ─▶ a thread waits for its end ─▶ state
 //! ```
 //!
 //! A program is started by its argument list, without a shell. Data from a traced process (a field of an event, a name) is passed only in
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use tracepoint_sinks::own_thread;
 
 /// Maximum number of programs that run at the same time.
-const MOST: usize = 8;
+const MAX: usize = 8;
 
 /// Starts programs, and counts the running ones.
 #[derive(Clone, Debug)]
@@ -58,7 +58,7 @@ impl Programs {
             line.split_first().ok_or_else(|| Failure::new(&"no program is named", Errno::INVAL.raw_os_error()))?;
         let place = Place::take(&self.running).ok_or_else(|| {
             Failure::new(
-                &format!("{MOST} programs that triggers have started still run, and no more may"),
+                &format!("{MAX} programs that triggers have started still run, and no more may"),
                 Errno::AGAIN.raw_os_error(),
             )
         })?;
@@ -107,7 +107,7 @@ impl Started {
 impl Place {
     fn take(running: &Arc<Running>) -> Option<Self> {
         let mut count = running.lock();
-        (*count < MOST).then(|| {
+        (*count < MAX).then(|| {
             *count += 1;
             Self(Arc::clone(running))
         })
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn no_more_than_a_few_run_at_a_time() {
         let programs = Programs::new(false);
-        let running: Vec<_> = (0..MOST).map(|_| programs.start(&shell("exec sleep 600"), Vec::new())).collect();
+        let running: Vec<_> = (0..MAX).map(|_| programs.start(&shell("exec sleep 600"), Vec::new())).collect();
         let refused = programs.start(&shell(":"), Vec::new()).expect_err("too many");
         assert_eq!(refused.errno, Errno::AGAIN.raw_os_error());
         for started in running {

@@ -89,10 +89,10 @@ impl<'a> Check<'a> {
 
     /// Returns the text at a place for messages: on one line, cut off after 40 characters.
     fn quoted(&self, place: &Range<usize>) -> String {
-        const MOST: usize = 40;
+        const MAX: usize = 40;
         let word = self.word(place);
-        let mut quoted: String = word.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MOST).collect();
-        if word.chars().nth(MOST).is_some() {
+        let mut quoted: String = word.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MAX).collect();
+        if word.chars().nth(MAX).is_some() {
             quoted.push('…');
         }
         quoted

@@ -51,7 +51,7 @@ pub struct CpuPercent {
 }
 
 impl CpuPercent {
-    const MOST: f64 = 100_000.0;
+    const MAX: f64 = 100_000.0;
 
     /// The share in ns per second.
     pub fn ns_per_second(self) -> u64 {
@@ -79,7 +79,7 @@ impl TryFrom<f64> for CpuPercent {
 
     fn try_from(percent: f64) -> Result<Self, Self::Error> {
         let thousandths = (percent * 1000.0).round();
-        if !(1.0..=Self::MOST * 1000.0).contains(&thousandths) {
+        if !(1.0..=Self::MAX * 1000.0).contains(&thousandths) {
             return Err(CpuPercentError::OutOfRange { percent });
         }
         // An integer between 1 and 10^8.

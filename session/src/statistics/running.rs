@@ -2,7 +2,7 @@
 
 use super::plan::{Part, PlannedStatistic};
 use super::segment::{self, Place};
-use super::{KEPT, MOST};
+use super::{KEPT, MAX};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
@@ -135,8 +135,8 @@ impl RunningStatistics {
 
     /// Starts the new statistics of one rule.
     fn start(&mut self, home: Home<'_>, planned: &[PlannedStatistic]) -> io::Result<()> {
-        if self.running.len() + planned.len() > MOST {
-            let text = format!("a session computes at most {MOST} statistics in a process; select fewer events");
+        if self.running.len() + planned.len() > MAX {
+            let text = format!("a session computes at most {MAX} statistics in a process; select fewer events");
             return Err(io::Error::other(text));
         }
         let mut made = self.make(home, planned);

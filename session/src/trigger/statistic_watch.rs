@@ -17,7 +17,7 @@ pub(super) const INTERVAL: Duration = Duration::from_millis(250);
 /// The time span of values and rates.
 const WINDOW: Duration = Duration::from_secs(1);
 /// Maximum number of events and groups that are checked.
-const MOST: usize = 10_000;
+const MAX: usize = 10_000;
 
 /// The statistics of one condition.
 #[derive(Debug)]
@@ -158,7 +158,7 @@ fn key(statistic: &LiveStatistic, group: Vec<String>) -> Key {
 
 fn add<T>(all: &mut BTreeMap<Key, Seen>, statistic: &LiveStatistic, rows: Rows<T>, seen: impl Fn(T) -> Seen) {
     let groups = rows.groups.into_iter().map(|row| (row.keys.iter().map(ToString::to_string).collect(), row.value));
-    let room = MOST.saturating_sub(all.len());
+    let room = MAX.saturating_sub(all.len());
     for (group, value) in rows.all.into_iter().map(|all| (Vec::new(), all)).chain(groups).take(room) {
         all.insert(key(statistic, group), seen(value));
     }

@@ -57,7 +57,7 @@ fn fire(event: fn(u64), count: u64, fired: &mut u64, taken: Option<&AtomicU64>) 
 pub(crate) const WAKING: &str = "discard, waking the drain";
 
 /// Maximum number of packets that `measure` below closes.
-pub(crate) const MOST_PACKETS: u64 = LAPS * LAP * LARGEST / (RING as u64 / PACKETS / 2);
+pub(crate) const MAX_PACKETS: u64 = LAPS * LAP * LARGEST / (RING as u64 / PACKETS / 2);
 
 /// Calls `measure` with the name and the steady state of each kind of event under each policy.
 pub(crate) fn in_each(mut measure: impl FnMut(&str, &mut dyn FnMut())) {

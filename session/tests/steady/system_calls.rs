@@ -1,7 +1,7 @@
 //! In the steady state an event makes no system call, except for the wake of a drain that sleeps while the ring fills up, or of the thread
 //! of a trigger that it matches: strace sees no other.
 
-use crate::states::{MOST_PACKETS, RUN_DIR, WAKING};
+use crate::states::{MAX_PACKETS, RUN_DIR, WAKING};
 use std::env;
 use std::process::{Command, Stdio};
 
@@ -62,7 +62,7 @@ fn an_event_makes_no_system_call() {
             } else {
                 let is_wake = |line: &&str| line.starts_with("futex(") && line.contains("FUTEX_WAKE, 1");
                 assert!(between.iter().all(is_wake), "{between:?}");
-                assert!((between.len() as u64) < MOST_PACKETS, "{}", between.len());
+                assert!((between.len() as u64) < MAX_PACKETS, "{}", between.len());
             }
         }
         marks += at.len();

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A word further ahead than this was left by an earlier boot.
-const MOST_AHEAD: Duration = Duration::from_secs(120);
+const MAX_AHEAD: Duration = Duration::from_secs(120);
 
 /// The words of a bucket, at the beginning of the file that senders map. Any values are valid; zeros mean a bucket without a limit.
 #[derive(Debug, Default)]
@@ -76,7 +76,7 @@ impl BucketWords {
 
 fn begin(taken: u64, now: u64, depth: Duration) -> u64 {
     let earliest = now.saturating_sub(depth.as_nanos() as u64);
-    if taken > now.saturating_add(MOST_AHEAD.as_nanos() as u64) { earliest } else { taken.max(earliest) }
+    if taken > now.saturating_add(MAX_AHEAD.as_nanos() as u64) { earliest } else { taken.max(earliest) }
 }
 
 /// Returns the duration of these bytes, rounded up.

@@ -22,7 +22,7 @@ use tracepoint_ring::channel::HEADER_SIZE;
 const RESERVE: u64 = HEADER_SIZE as u64;
 /// Additional space reserved: this fraction of the file, up to a maximum in bytes.
 const AHEAD_PART: u64 = 4;
-const MOST_AHEAD: u64 = 4 << 20;
+const MAX_AHEAD: u64 = 4 << 20;
 /// The type of tmpfs reported by `statfs`.
 const TMPFS_MAGIC: u64 = 0x0102_1994;
 /// Minimum page size. Bytes beyond the last page of a piece are beyond a multiple of this.
@@ -153,7 +153,7 @@ impl Length {
             }
             (next_page, 0)
         } else {
-            (self.whole, (self.whole / AHEAD_PART).min(MOST_AHEAD).min(limit - end))
+            (self.whole, (self.whole / AHEAD_PART).min(MAX_AHEAD).min(limit - end))
         };
         let allocate = |ahead| fallocate(file, FallocateFlags::KEEP_SIZE, from, end + ahead - from);
         let is_full = |errno| matches!(errno, Errno::NOSPC | Errno::DQUOT);

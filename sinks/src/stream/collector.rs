@@ -37,7 +37,7 @@ use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 use tracepoint_ring::clock;
 use tracepoint_wire::stream::{
-    Announce, ClockProbe, Close, ClosedStream, LONGEST_PIECE, MOST_ENTRIES, NO_SEQ, Piece, Sync, SyncEntry, ToCollector,
+    Announce, ClockProbe, Close, ClosedStream, LONGEST_PIECE, MAX_ENTRIES, NO_SEQ, Piece, Sync, SyncEntry, ToCollector,
 };
 
 /// Number of packets sent before messages are read.
@@ -201,7 +201,7 @@ impl Collector {
         });
         let entries: Vec<_> = promised.collect();
         // Without streams, one message is still sent.
-        for entries in entries.chunks(MOST_ENTRIES).chain(entries.is_empty().then_some(&entries[..])) {
+        for entries in entries.chunks(MAX_ENTRIES).chain(entries.is_empty().then_some(&entries[..])) {
             let sync = Sync { number: kept.sync, time, offset, bound, entries: entries.to_vec() };
             ToCollector::Sync(sync).encode(self.control.output());
         }
@@ -271,9 +271,9 @@ impl Collector {
         });
         let entries: Vec<_> = closed.collect();
         self.phase = Phase::Closing(entries.iter().map(|entry| entry.handle).collect());
-        let parts = entries.chunks(MOST_ENTRIES).count().max(1);
+        let parts = entries.chunks(MAX_ENTRIES).count().max(1);
         for part in 0..parts {
-            let entries = entries.chunks(MOST_ENTRIES).nth(part).unwrap_or_default().to_vec();
+            let entries = entries.chunks(MAX_ENTRIES).nth(part).unwrap_or_default().to_vec();
             ToCollector::Close(Close { whole: part + 1 == parts, entries }).encode(self.control.output());
         }
         if entries.is_empty() {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// Number of bytes per read.
 const STEP: usize = 16 << 10;
 /// Maximum number of unhandled input bytes. A valid peer never sends a message that long.
-const MOST_INPUT: usize = 2 << 20;
+const MAX_INPUT: usize = 2 << 20;
 
 /// Connects to one of the host's addresses at `port`, trying each until the deadline.
 pub(super) fn connect(to: &Destination, port: u16, deadline: Instant) -> io::Result<Kept<TcpStream>> {
@@ -85,7 +85,7 @@ impl Control {
             return Ok(());
         }
         let mut buffer = [0; STEP];
-        while self.input.len() < MOST_INPUT {
+        while self.input.len() < MAX_INPUT {
             match self.socket.get().and_then(|mut socket| socket.read(&mut buffer)) {
                 Ok(0) => {
                     let error = io::Error::new(ErrorKind::UnexpectedEof, "the peer has closed the connection");

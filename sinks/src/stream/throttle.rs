@@ -24,8 +24,8 @@ const PATIENCE: Duration = Duration::from_millis(250);
 const BURST: usize = 48 << 10;
 /// The rate of datagrams in bytes per second: initial, minimum and maximum.
 const FIRST_RATE: u64 = 16 << 20;
-const LEAST_RATE: u64 = 2 << 20;
-const MOST_RATE: u64 = 4 << 30;
+const MIN_RATE: u64 = 2 << 20;
+const MAX_RATE: u64 = 4 << 30;
 /// Minimum time between two changes of that rate.
 const RATE_PAUSE: Duration = Duration::from_millis(100);
 
@@ -150,7 +150,7 @@ impl Throttle {
         let Some(DatagramRate { bucket, changed }) = &mut self.datagrams else { return };
         if changed.elapsed() >= RATE_PAUSE {
             *changed = Instant::now();
-            bucket.set_rate(bucket.rate().map(|rate| change(rate).clamp(LEAST_RATE, MOST_RATE)));
+            bucket.set_rate(bucket.rate().map(|rate| change(rate).clamp(MIN_RATE, MAX_RATE)));
         }
     }
 }
@@ -164,7 +164,7 @@ struct DatagramRate {
 
 impl DatagramRate {
     fn reserve(&self, bytes: usize, now: u64) -> Option<u64> {
-        let rate = self.bucket.rate().unwrap_or(LEAST_RATE);
+        let rate = self.bucket.rate().unwrap_or(MIN_RATE);
         let depth = Duration::from_nanos(BURST as u64 * 1_000_000_000 / rate);
         self.bucket.reserve(bytes, now, depth, u64::MAX)
     }
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(change(Throttle::stored), FIRST_RATE / 4 * 3 / 8 * 9);
         let least = (0..100).map(|_| change(Throttle::missed)).last();
         let most = (0..100).map(|_| change(Throttle::stored)).last();
-        assert_eq!((least, most), (Some(LEAST_RATE), Some(MOST_RATE)));
+        assert_eq!((least, most), (Some(MIN_RATE), Some(MAX_RATE)));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// A bucket holds this fraction of a second's tokens: a burst must fit into the client's socket buffer.
 const BURSTS_PER_SECOND: u64 = 200;
 /// Minimum wait, because system timers are not much more precise.
-const LEAST_WAIT: Duration = Duration::from_millis(1);
+const MIN_WAIT: Duration = Duration::from_millis(1);
 
 /// The limits of a session.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ impl RateLimit {
     /// Returns the time until the next datagram may be sent.
     pub(super) fn wait(&self) -> Duration {
         let wait = self.bytes.wait().max(self.datagrams.wait());
-        if wait.is_zero() { wait } else { wait.max(LEAST_WAIT) }
+        if wait.is_zero() { wait } else { wait.max(MIN_WAIT) }
     }
 }
 

@@ -9,7 +9,7 @@ tracepoint::define_trace! {
     seen(n: u64) { n: u64 = n }
 }
 
-const MOST: u32 = 32;
+const MAX: u32 = 32;
 
 fn open(class: u32) -> Result<Arc<OpenChannel>, ConfigError> {
     OpenChannel::open(Channel::discard(8 << 10).spares(1), [1; 16], class, 1, Box::new(AnonymousMemory))
@@ -24,8 +24,8 @@ fn record(channel: &Arc<OpenChannel>) -> Subscription {
 #[test]
 fn the_33rd_channel_is_refused_until_another_is_closed() {
     own_process!();
-    let mut channels: Vec<_> = (0..MOST).map(|class| open(class).expect("room")).collect();
-    let refused = open(MOST).expect_err("there are 32").to_string();
+    let mut channels: Vec<_> = (0..MAX).map(|class| open(class).expect("room")).collect();
+    let refused = open(MAX).expect_err("there are 32").to_string();
     assert_eq!(refused, "32 channels are open in this process, which is the limit: close one first");
     let subscriptions: Vec<_> = channels.iter().map(record).collect();
     trace_seen(1);
@@ -34,7 +34,7 @@ fn the_33rd_channel_is_refused_until_another_is_closed() {
         assert_eq!(channel.account().events[0].recorded, 1, "{channel:?}");
     }
     // Slots are reused.
-    for class in MOST..4 * MOST {
+    for class in MAX..4 * MAX {
         channels.remove(0).close();
         let channel = open(class).expect("one was closed");
         let subscription = record(&channel);

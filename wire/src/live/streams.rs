@@ -5,9 +5,9 @@ use crate::fields::{Reader, Short, Writer};
 use crate::{Decoded, Malformed};
 
 /// Maximum number of sessions in a list.
-const MOST_SESSIONS: u32 = 65_536;
+const MAX_SESSIONS: u32 = 65_536;
 /// Maximum number of streams in a reply.
-const MOST_STREAMS: u32 = 16_384;
+const MAX_STREAMS: u32 = 16_384;
 /// The size of a session in a list.
 const SESSION_SIZE: usize = 339;
 /// The size of the announcement of a stream.
@@ -109,7 +109,7 @@ impl Sessions {
     ///
     /// [`Malformed::TooMany`] for more than 65,536 sessions.
     pub fn decode(bytes: &[u8]) -> Result<Decoded<Self>, Malformed> {
-        let size = list_size(bytes, 4, SESSION_SIZE, MOST_SESSIONS, "sessions")?;
+        let size = list_size(bytes, 4, SESSION_SIZE, MAX_SESSIONS, "sessions")?;
         Ok(Decoded::read(bytes, size, |fields| {
             let count = fields.u32()?;
             (0..count).map(|_| SessionRecord::read(fields)).collect::<Result<_, _>>().map(Self)
@@ -135,7 +135,7 @@ impl<S: Status> Streams<S> {
     ///
     /// [`Malformed`] if the status is unknown, or for more than 16,384 streams.
     pub fn decode(bytes: &[u8]) -> Result<Decoded<Self>, Malformed> {
-        let size = list_size(bytes, 8, STREAM_SIZE, MOST_STREAMS, "streams")?;
+        let size = list_size(bytes, 8, STREAM_SIZE, MAX_STREAMS, "streams")?;
         Decoded::read(bytes, size, |fields| {
             let (status, count) = (S::of(fields.u32()?), fields.u32()?);
             let streams = (0..count).map(|_| StreamRecord::read(fields)).collect::<Result<_, _>>()?;

@@ -7,7 +7,7 @@ use crate::stream::{
 };
 
 /// Maximum number of streams in one message.
-const MOST_ENTRIES: usize = 2048;
+const MAX_ENTRIES: usize = 2048;
 
 /// A message to publish.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,14 +83,14 @@ impl Publication {
             let sync = Sync { number, time, offset: 0, bound: NO_BOUND, entries: entries.to_vec() };
             self.message(&Token::Sync, &format!("sync.{number}.{part}"), frame(&ToCollector::Sync(sync)))
         };
-        entries.chunks(MOST_ENTRIES).enumerate().map(of).collect()
+        entries.chunks(MAX_ENTRIES).enumerate().map(of).collect()
     }
 
     /// The end of all streams.
     pub fn close(&self, entries: &[ClosedStream]) -> Vec<Publish> {
-        let parts = entries.chunks(MOST_ENTRIES).count().max(1);
+        let parts = entries.chunks(MAX_ENTRIES).count().max(1);
         let of = |part: usize| {
-            let entries = entries.chunks(MOST_ENTRIES).nth(part).unwrap_or_default().to_vec();
+            let entries = entries.chunks(MAX_ENTRIES).nth(part).unwrap_or_default().to_vec();
             let close = Close { whole: part + 1 == parts, entries };
             self.message(&Token::Control, &format!("close.{part}"), frame(&ToCollector::Close(close)))
         };

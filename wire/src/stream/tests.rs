@@ -162,7 +162,7 @@ fn the_offsets_are_those_of_the_tables() {
 fn what_exceeds_a_limit_is_refused() {
     let mut bytes = Vec::new();
     ToSender::Nack(Nack {
-        entries: vec![NackEntry { handle: 1, first: 1, last: 1, offset: 0, length: 0 }; MOST_NACKS + 1],
+        entries: vec![NackEntry { handle: 1, first: 1, last: 1, offset: 0, length: 0 }; MAX_NACKS + 1],
     })
     .encode(&mut bytes);
     assert_eq!(ToSender::decode(133, unframed(&bytes).1), Err(Malformed::Long));

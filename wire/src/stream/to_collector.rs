@@ -1,6 +1,6 @@
 //! The messages of a sender.
 
-use super::{LARGEST_PACKET, LONGEST_PIECE, MOST_ENTRIES, Malformed, frame};
+use super::{LARGEST_PACKET, LONGEST_PIECE, MAX_ENTRIES, Malformed, frame};
 use crate::fields::{Reader, Writer};
 
 /// A message to the collector, in a frame.
@@ -168,7 +168,7 @@ impl<'a> ToCollector<'a> {
             7 => Self::ClockProbe(ClockProbe { number: fields.u64()?, sent: fields.u64()? }),
             8 => {
                 let whole = fields.u32()? & 1 != 0;
-                Self::Close(Close { whole, entries: fields.entries(MOST_ENTRIES, 32, ClosedStream::read)? })
+                Self::Close(Close { whole, entries: fields.entries(MAX_ENTRIES, 32, ClosedStream::read)? })
             }
             9 => {
                 let (offset, whole) = (fields.u64()?, fields.u64()?);
@@ -261,7 +261,7 @@ impl<'a> Announce<'a> {
 impl Sync {
     fn read(fields: &mut Reader<'_>) -> Result<Self, Malformed> {
         let (number, time, offset, bound) = (fields.u64()?, fields.u64()?, fields.i64()?, fields.u64()?);
-        let entries = fields.entries(MOST_ENTRIES, 24, |fields| {
+        let entries = fields.entries(MAX_ENTRIES, 24, |fields| {
             Ok(SyncEntry { handle: fields.u64()?, last: fields.u64()?, time: fields.u64()? })
         })?;
         Ok(Self { number, time, offset, bound, entries })

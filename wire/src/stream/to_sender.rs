@@ -1,7 +1,7 @@
 //! The messages of a collector.
 
 use super::to_collector::SeqRange;
-use super::{MOST_ENTRIES, MOST_NACKS, Malformed, frame};
+use super::{MAX_ENTRIES, MAX_NACKS, Malformed, frame};
 use crate::fields::{Reader, Writer};
 
 /// A message to the sender, in a frame.
@@ -230,9 +230,9 @@ impl<'a> ToSender<'a> {
             132 => {
                 let (sync, metadata) = (fields.u64()?, fields.u64()?);
                 let entry = |fields: &mut Reader<'_>| Ok(AckEntry { handle: fields.u64()?, next: fields.u64()? });
-                Self::Ack(Ack { sync, metadata, entries: fields.entries(MOST_ENTRIES, 16, entry)? })
+                Self::Ack(Ack { sync, metadata, entries: fields.entries(MAX_ENTRIES, 16, entry)? })
             }
-            133 => Self::Nack(Nack { entries: fields.entries(MOST_NACKS, 32, NackEntry::read)? }),
+            133 => Self::Nack(Nack { entries: fields.entries(MAX_NACKS, 32, NackEntry::read)? }),
             134 => {
                 let (number, sent, received) = (fields.u64()?, fields.u64()?, fields.u64()?);
                 Self::ClockReply(ClockReply { number, sent, received, replied: fields.u64()? })
@@ -246,7 +246,7 @@ impl<'a> ToSender<'a> {
                 let (state, reason) = (fields.u32()?, fields.text()?);
                 Self::Flow((state != 0).then_some(reason))
             }
-            137 => Self::Closed(fields.entries(MOST_ENTRIES, 40, Delivered::read)?),
+            137 => Self::Closed(fields.entries(MAX_ENTRIES, 40, Delivered::read)?),
             138 => Self::Done,
             139 => Self::Error(fields.u32()?.into(), fields.text()?),
             140 => Self::Lost(SeqRange::read(fields)?),

@@ -18,7 +18,7 @@ pub const LEAVE_SIZE: usize = 16;
 /// Maximum size of a client's message, in bytes.
 pub const LONGEST: usize = ACCEPT_SIZE;
 /// The lowest MTU that a client may request, in bytes.
-pub const LEAST_MTU: u16 = 512;
+pub const MIN_MTU: u16 = 512;
 /// The default MTU, in bytes.
 pub const DEFAULT_MTU: u16 = 1400;
 /// Maximum payload of a UDP datagram over IPv4, in bytes.
@@ -170,7 +170,6 @@ fn accept(fields: &mut Reader<'_>) -> Result<Accept, Malformed> {
     let (nonce, mtu, largest, window) = (fields.u16()?, fields.u16()?, fields.u16()?, fields.u16()?);
     fields.bytes(6)?;
     let (token, most_events) = (fields.array()?, fields.u64()?);
-    let is_sane =
-        version == super::VERSION && (LEAST_MTU..=LARGEST).contains(&mtu) && (mtu..=LARGEST).contains(&largest);
+    let is_sane = version == super::VERSION && (MIN_MTU..=LARGEST).contains(&mtu) && (mtu..=LARGEST).contains(&largest);
     if is_sane { Ok(Accept { nonce, mtu, largest, window, token, most_events }) } else { Err(Malformed::Field) }
 }

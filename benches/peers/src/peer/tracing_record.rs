@@ -20,7 +20,7 @@ use tracing_appender::non_blocking::{NonBlocking, WorkerGuard};
 use tracing_subscriber::fmt::MakeWriter;
 
 /// The largest size of an event in the ring.
-const MOST: usize = 256;
+const MAX: usize = 256;
 /// The time.
 const HEADER: usize = 8;
 
@@ -32,8 +32,8 @@ struct Bytes {
 
 impl Bytes {
     fn put(&mut self, bytes: &[u8]) {
-        if self.used + bytes.len() <= MOST {
-            // SAFETY: `to` has room for MOST bytes, for this thread alone.
+        if self.used + bytes.len() <= MAX {
+            // SAFETY: `to` has room for MAX bytes, for this thread alone.
             unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.to.add(self.used), bytes.len()) };
             self.used += bytes.len();
         }
@@ -59,7 +59,7 @@ impl Visit for Bytes {
 
 /// Keeps the time and the fields in this thread's ring.
 pub(super) fn keep(event: &Event<'_>) {
-    let Some(to) = plain_ring::room(MOST) else { return };
+    let Some(to) = plain_ring::room(MAX) else { return };
     let mut bytes = Bytes { to, used: 0 };
     bytes.put(&clock::now().to_le_bytes());
     event.record(&mut bytes);

@@ -8,7 +8,7 @@ use crate::hub::place::Place;
 use crate::hub::session::Session;
 use crate::hub::streamed::Streamed;
 use crate::hub::tally::Tally;
-use crate::hub::{Hub, MOST_STREAMS};
+use crate::hub::{Hub, MAX_STREAMS};
 use crate::names::sanitised;
 use crate::shares::Address;
 use crate::storage::Files;
@@ -151,8 +151,8 @@ impl Hub {
             });
             return Ok((handle, next));
         }
-        if streamed.streams.len() >= MOST_STREAMS {
-            return Err(refused(format!("a session has at most {MOST_STREAMS} streams")));
+        if streamed.streams.len() >= MAX_STREAMS {
+            return Err(refused(format!("a session has at most {MAX_STREAMS} streams")));
         }
         let name = sanitised(announce.names[4], 4);
         if RESERVED.contains(&name.as_str()) || streamed.names.contains(&name) {

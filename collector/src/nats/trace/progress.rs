@@ -10,7 +10,7 @@ use tracepoint_wire::nats::Token;
 const STUCK: Duration = Duration::from_secs(5);
 const BETWEEN: Duration = Duration::from_secs(30);
 /// Maximum number of such attempts at the end of a trace before missing packets are given up.
-const MOST_AT_END: u32 = 3;
+const MAX_AT_END: u32 = 3;
 /// Interval of commits while there is progress.
 const COMMIT_TIME: Duration = Duration::from_secs(1);
 /// Interval of purges of stored packets.
@@ -79,7 +79,7 @@ impl Trace {
             && self.fetched_again.is_none_or(|at| at.elapsed() >= BETWEEN);
         if self.is_closed {
             self.is_closed = false;
-            if self.fetched_at_end >= MOST_AT_END {
+            if self.fetched_at_end >= MAX_AT_END {
                 // The sender published the end after the broker had stored everything else.
                 self.control.all_has_come();
                 return false;

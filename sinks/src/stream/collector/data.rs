@@ -20,7 +20,7 @@ const DATAGRAMS_PER_CALL: usize = 64;
 /// Time without datagrams after which a probe refreshes the NAT mapping.
 const KEEP_OPEN: Duration = Duration::from_secs(15);
 /// Lower bound for the size of a datagram in bytes.
-const LEAST_MTU: u32 = 576;
+const MIN_MTU: u32 = 576;
 
 /// The transport of packets.
 #[derive(Debug)]
@@ -184,7 +184,7 @@ impl Datagrams {
         let socket = UdpSocket::bind(SocketAddr::new(unspecified(to), 0))?;
         socket.connect(to)?;
         socket.set_nonblocking(true)?;
-        let unit = mtu.max(LEAST_MTU) as usize - DatagramHeader::SIZE;
+        let unit = mtu.max(MIN_MTU) as usize - DatagramHeader::SIZE;
         Ok(Self { socket: Kept::new(socket)?, token, unit, sent_at: Instant::now() })
     }
 

@@ -75,9 +75,9 @@ struct Unacknowledged {
 }
 
 /// Maximum number of entries per stream. Beyond it, the oldest ones are combined into one, which is acknowledged as a whole.
-const MOST_UNACKNOWLEDGED: usize = 8192;
+const MAX_UNACKNOWLEDGED: usize = 8192;
 /// Maximum number of empty packets kept for a stream without a resend buffer. A collector mostly requests the last one.
-const MOST_EMPTY: usize = 64;
+const MAX_EMPTY: usize = 64;
 
 impl Kept {
     /// Creates the state of a new session.
@@ -115,7 +115,7 @@ impl Kept {
         });
         let (seq, count) = (packet.seq(), Count::packet(packet.packet.events()));
         stream.unacknowledged.push_back(Unacknowledged { first: seq, last: seq, count });
-        if stream.unacknowledged.len() > MOST_UNACKNOWLEDGED {
+        if stream.unacknowledged.len() > MAX_UNACKNOWLEDGED {
             if let (Some(oldest), Some(next)) = (stream.unacknowledged.pop_front(), stream.unacknowledged.front_mut()) {
                 next.first = oldest.first;
                 next.count.add(oldest.count);
@@ -125,7 +125,7 @@ impl Kept {
             self.bytes += packet.packet.bytes.len() as u64;
             stream.packets.push_back(Arc::clone(packet));
         }
-        if !self.takes_room && stream.packets.len() > MOST_EMPTY {
+        if !self.takes_room && stream.packets.len() > MAX_EMPTY {
             let oldest = stream.packets.pop_front();
             self.bytes -= oldest.map_or(0, |packet| packet.packet.bytes.len() as u64);
         }
@@ -254,17 +254,17 @@ mod tests {
         let queue = Queue::new(1 << 20, Duration::ZERO)?;
         let mut kept = Kept::new()?;
         kept.takes_room = false;
-        let packets = 3 * MOST_UNACKNOWLEDGED as u64;
+        let packets = 3 * MAX_UNACKNOWLEDGED as u64;
         for seq in 0..packets {
             let events = if seq % 4 == 0 { 0 } else { 2 };
             queue.change(|state| state.deliveries.give(ID, events));
             kept.add(0, &packet(seq, events), events == 0);
         }
         let stream = &kept.streams[&0];
-        assert_eq!((stream.unacknowledged.len(), stream.packets.len()), (MOST_UNACKNOWLEDGED, MOST_EMPTY));
-        assert_eq!(kept.bytes(), 96 * MOST_EMPTY as u64);
+        assert_eq!((stream.unacknowledged.len(), stream.packets.len()), (MAX_UNACKNOWLEDGED, MAX_EMPTY));
+        assert_eq!(kept.bytes(), 96 * MAX_EMPTY as u64);
         // The oldest packets cannot be told apart until all of them are acknowledged.
-        kept.acknowledge(0, MOST_UNACKNOWLEDGED as u64, &queue);
+        kept.acknowledge(0, MAX_UNACKNOWLEDGED as u64, &queue);
         assert_eq!(stored_and_lost(&queue), (0, 0));
         kept.lose(0, packets - 3, packets - 2, &queue);
         assert_eq!(stored_and_lost(&queue), (0, 4));
@@ -281,13 +281,13 @@ mod tests {
             let queue = Queue::new(1 << 30, Duration::ZERO)?;
             let mut kept = Kept::new()?;
             kept.takes_room = keeps;
-            let packets = 2 * MOST_UNACKNOWLEDGED as u64;
+            let packets = 2 * MAX_UNACKNOWLEDGED as u64;
             for seq in 0..packets {
                 let events = if seq % 4 == 0 { 0 } else { 2 };
                 queue.change(|state| state.deliveries.give(ID, events));
                 kept.add(0, &packet(seq, events), keeps);
             }
-            let last_of_oldest = packets - MOST_UNACKNOWLEDGED as u64;
+            let last_of_oldest = packets - MAX_UNACKNOWLEDGED as u64;
             kept.lose(0, 100, 199, &queue);
             assert_eq!(stored_and_lost(&queue), (0, 150), "{keeps}");
             // A new connection reports it again.

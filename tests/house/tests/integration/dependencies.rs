@@ -27,7 +27,7 @@ const CORE: [&str; 15] = [
 ];
 
 /// Maximum number of external packages compiled for a session: each adds to the build time of every program.
-const MOST_OF_A_SESSION: usize = 31;
+const MAX_OF_A_SESSION: usize = 31;
 
 /// The table: for each package, the packages of the workspace that it may depend on. `members` resolves names, which lack the prefix `tracepoint-`.
 fn table(members: &BTreeMap<String, Member>) -> BTreeMap<String, BTreeSet<String>> {
@@ -82,7 +82,7 @@ fn a_session_needs_few_packages() {
     let is_of_others = |package: &&String| !package.split(' ').next().is_some_and(|name| members.contains_key(name));
     let others: Vec<_> = built.iter().filter(is_of_others).collect();
     assert!(
-        !others.is_empty() && others.len() < built.len() && others.len() <= MOST_OF_A_SESSION,
+        !others.is_empty() && others.len() < built.len() && others.len() <= MAX_OF_A_SESSION,
         "{}: {others:?}",
         others.len()
     );

@@ -8,7 +8,7 @@ use tracepoint_house::root;
 const BEGINNING: &str = "The fast path enters ";
 
 /// Maximum number of files that an event may enter.
-const MOST: usize = 15;
+const MAX: usize = 15;
 
 /// The number stated in the list, and its files: each group of names is followed by its directory.
 fn list() -> (usize, Vec<PathBuf>) {
@@ -35,5 +35,5 @@ fn the_files_of_the_fast_path_exist_and_are_few() {
         number,
         "ARCHITECTURE.md says {number} files and lists {files:?}"
     );
-    assert!(number <= MOST, "the fast path enters {number} files: more than {MOST}");
+    assert!(number <= MAX, "the fast path enters {number} files: more than {MAX}");
 }

@@ -20,7 +20,7 @@ const GROUP: i32 = 26;
 const PANEL_TOP: u32 = 44;
 const PANEL_BOTTOM: u32 = 24;
 /// Smaller values are drawn as this one, because they cannot be measured.
-const LEAST_NS: f64 = 0.01;
+const MIN_NS: f64 = 0.01;
 
 const GREY: RGBColor = RGBColor(0x80, 0x8a, 0x94);
 /// Kernel, label in the legend, colour.
@@ -84,7 +84,7 @@ fn panel<'a>(area: &Area<'a>, title: &str, variants: &[Variant<'_>]) -> Drawn<'a
     let rows = || variants.iter().flat_map(|(_, rows)| rows.iter().flatten());
     let most = rows().map(|row| row.added_ns.high).fold(1.0, f64::max).log10().ceil() as i32;
     let decades: Vec<f64> = (-2..=most).map(|decade| 10f64.powi(decade)).collect();
-    let axis = (LEAST_NS..10f64.powi(most)).log_scale().with_key_points(decades);
+    let axis = (MIN_NS..10f64.powi(most)).log_scale().with_key_points(decades);
     // Each variant and the centre of its two bars.
     let centres: Vec<(i32, &Variant<'_>)> = (BAR..).step_by(GROUP as usize).zip(variants).collect();
     let bottom = centres.last().map_or(0, |(centre, _)| centre - BAR + GROUP);
@@ -112,10 +112,10 @@ fn panel<'a>(area: &Area<'a>, title: &str, variants: &[Variant<'_>]) -> Drawn<'a
         for (top, (row, (.., colour))) in (centre - BAR..).step_by(BAR as usize + 1).zip(rows.iter().zip(&SERIES)) {
             let Some(row) = row else { continue };
             let [low, median, high] =
-                [row.added_ns.low, row.added_ns.median, row.added_ns.high].map(|ns| ns.max(LEAST_NS));
+                [row.added_ns.low, row.added_ns.median, row.added_ns.high].map(|ns| ns.max(MIN_NS));
             let middle = top + BAR / 2;
             let label = text(9).pos(Pos::new(HPos::Left, VPos::Center));
-            chart.plotting_area().draw(&Rectangle::new([(LEAST_NS, top), (median, top + BAR)], colour.filled()))?;
+            chart.plotting_area().draw(&Rectangle::new([(MIN_NS, top), (median, top + BAR)], colour.filled()))?;
             chart.plotting_area().draw(&PathElement::new([(low, middle), (high, middle)], GREY))?;
             let place = EmptyElement::at((high.max(median), middle));
             chart.plotting_area().draw(&(place + Text::new(format!("{:.2}", row.added_ns.median), (4, 0), label)))?;
