@@ -11,3 +11,4 @@ mod scripts;
 mod size;
 mod test_sets;
 mod walks;
+mod words;
