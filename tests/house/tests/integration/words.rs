@@ -60,7 +60,7 @@ fn density(text: &str) -> (usize, usize) {
     let prose: String = text.split("```").step_by(2).collect();
     let words = Regex::new("[A-Za-z]+").expect("an expression").find_iter(&prose).count();
     let count = |phrase: &&str| Regex::new(phrase).expect("an expression").find_iter(&prose).count();
-    let phrases: usize = PHRASES.iter().map(|phrase| count(phrase)).sum();
+    let phrases: usize = PHRASES.iter().map(count).sum();
     (10_000 * phrases / words.max(1), words)
 }
 
