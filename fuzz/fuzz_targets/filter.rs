@@ -4,10 +4,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tracepoint_session_spec::filter::{Expression, FilterError};
 use tracepoint_ring::field::{
     Array, Base, ByteOrder, EnumLabel, FieldDescriptor, FieldType, FieldValue, IntegerType, PathBytes, Sequence, Value,
 };
+use tracepoint_session_spec::filter::{Expression, FilterError};
 
 const fn integer(bits: u8, signed: bool) -> IntegerType {
     IntegerType { bits, signed, base: Base::Decimal, order: ByteOrder::Little }

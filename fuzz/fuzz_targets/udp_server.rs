@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use tracepoint_wire::udp::ToServer;
-use tracepoint_wire::udp::client::{MIN_MTU, LONGEST};
+use tracepoint_wire::udp::client::{LONGEST, MIN_MTU};
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(message) = ToServer::decode(bytes) else {

@@ -6,8 +6,8 @@ use crate::peer::{babeltrace, memory_directory};
 use crate::variant::{AS_IT_IS, Armed, Hold, Mode, Proof, Recording, Unusable, Variant};
 use crate::{cpu, tally};
 use std::fs;
-use tracepoint_session::Session;
 use tracepoint_ring::channel::Channel;
+use tracepoint_session::Session;
 use tracepoint_sinks::CtfSink;
 
 /// Records an event into a trace. If `marks` are given, babeltrace2 reads the trace at the end.

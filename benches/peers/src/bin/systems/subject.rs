@@ -8,10 +8,10 @@ use serde::Serialize;
 use std::io::{self, BufRead, Write};
 use std::thread;
 use std::time::{Duration, Instant};
-use tracepoint_session::Agent;
 use tracepoint_peers::peer::{self, dial9, none, record};
 use tracepoint_peers::variant::Armed;
 use tracepoint_peers::{cpu, tally};
+use tracepoint_session::Agent;
 
 const DEADLINE: Duration = Duration::from_secs(30);
 
