@@ -134,7 +134,14 @@ pub(crate) fn run(case: &Case, dir: &Path) {
                 thread::sleep(PATIENCE);
             }
             Life::Succeeded => {
-                thread::scope(|scope| drop(scope.spawn(|| producer.run(words, FEW))));
+                let first = || {
+                    producer.run(words, FEW);
+                    // The ring is handed on when this thread ends: the other threads have theirs by then.
+                    while words[..THREADS].iter().any(|word| word.load(Ordering::Acquire) == 0) {
+                        thread::sleep(Duration::from_micros(100));
+                    }
+                };
+                thread::scope(|scope| drop(scope.spawn(first)));
                 while !producer.ring.is_spare(point.load(Ordering::Relaxed)) {
                     thread::sleep(Duration::from_micros(300));
                 }
