@@ -17,7 +17,6 @@ use tracepoint_session_io::ControlError;
 use tracepoint_session_spec::TraceFilterError;
 use tracepoint_sinks::SinkError;
 
-/// The result of a verb.
 pub(crate) type VerbResult = Result<Outcome, Failure>;
 
 /// The outcome of a verb, ordered by exit code; where several apply, the last one counts.

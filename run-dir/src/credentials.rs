@@ -86,8 +86,7 @@ impl Credentials {
         })
     }
 
-    /// Returns those of the process with this directory in `/proc`, as far as they are visible there: whether a process of root is dumpable
-    /// is not.
+    /// Returns the credentials of the process with this directory in `/proc`. It does not show whether a process of root is dumpable.
     ///
     /// # Errors
     ///

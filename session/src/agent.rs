@@ -176,8 +176,8 @@ impl Agent {
     }
 
     /// Takes a snapshot of the events that this process records for the session `name`, which another process controls, as
-    /// [`Session::snapshot`](crate::Session::snapshot) does. `NamedSession::snapshot` takes a snapshot of
-    /// all its processes.
+    /// [`Session::snapshot`](crate::Session::snapshot) does. `NamedSession::snapshot` takes a snapshot of all its
+    /// processes.
     ///
     /// ```no_run
     /// let agent = tracepoint_session::Agent::start()?;

@@ -79,6 +79,7 @@ impl<S: PacketSource> Drain<S> {
     /// If packets were moved before, the sink joins each stream after them. The first packet that it gets of such a stream is empty, and its
     /// `events_before` is the number of records that the sink has missed. They are not lost: the sink's account counts them as recorded
     /// [before](crate::account::StreamAccount::before), in a [chunk](crate::account::Account::chunk) that the sink does not have.
+    ///
     /// # Errors
     ///
     /// If the sink cannot begin, or not take the events. It is not added then.

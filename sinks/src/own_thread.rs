@@ -6,10 +6,10 @@ use std::env;
 use std::time::Duration;
 use tracepoint_reader::secure_exec::secure;
 
-/// Has the threads keep the scheduling that they inherit, if it is set to anything but `0`.
+/// The environment variable that makes the threads keep the scheduling that they inherit, if it is set to anything but `0`.
 const INHERIT: &str = "TRACEPOINT_INHERIT_SCHEDULING";
 
-/// Has the threads that this library starts in this process from now on keep what they inherit from the thread that starts them: the
+/// Makes the threads that this library starts in this process from now on keep what they inherit from the thread that starts them: the
 /// scheduling policy and the priority, a nice value below 0, and the processors that it may run on (`sched_setaffinity`).
 ///
 /// Otherwise these threads (the agent's, `tracepoint-drain` and `tracepoint-supply` of a session, those of sinks) have the policy `SCHED_OTHER` and all

@@ -36,7 +36,6 @@ pub(super) struct Report {
     failures: Vec<String>,
     /// Notes that are not failures: rules that some processes do not support.
     notes: Vec<String>,
-    /// The kernel recording.
     kernel: Option<KernelRecorded>,
     /// Counts of the servers of processes.
     served: Vec<Served>,
@@ -193,7 +192,6 @@ impl Report {
         self.counters().total_lost() > 0
     }
 
-    /// Adds the kernel recording.
     pub(super) fn add_kernel(&mut self, kernel: KernelRecorded) {
         self.failures.extend(kernel.errors.iter().map(|error| format!("the kernel: {error}")));
         self.is_full |= kernel.is_full;
@@ -313,7 +311,6 @@ impl Report {
     }
 }
 
-/// The kernel recording as JSON.
 fn kernel_json(kernel: &KernelRecorded) -> Value {
     let event = |(name, [fired, recorded, lost]): &(String, [u64; 3])| json!({ "name": name, "fired": fired, "recorded": recorded, "lost": lost });
     json!({

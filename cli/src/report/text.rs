@@ -5,7 +5,7 @@ use tracepoint_reader::text::is_control;
 /// Maximum size of a text, in bytes of JSON.
 const MAX: usize = 200;
 
-/// The beginning of a text, with control characters escaped.
+/// The beginning of a text, with control characters replaced by U+FFFD.
 pub(super) fn cut(text: &str) -> String {
     let (mut kept, mut size) = (String::new(), 0);
     for c in text.chars() {

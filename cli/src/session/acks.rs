@@ -31,8 +31,7 @@ pub(crate) fn write_json(session: &str, complete: bool, acks: &[Ack], silent: &[
 }
 
 /// Counters as JSON. As in tables, `recorded` counts the events that were kept: `recorded` plus lost, filtered and suppressed events equals the
-/// events
-/// that fired.
+/// events that fired.
 pub(crate) fn counters_json(counters: &Counters) -> Value {
     let mut object = json!(counters);
     object["recorded"] = json!(counters.kept());

@@ -50,8 +50,7 @@ fn measured(text: &str) -> Result<StatisticSpec, String> {
 }
 
 /// The statistic if one is given, and the remaining operands. Unless running programs are asked for, the name of an existing path is not a field if
-/// nothing
-/// follows it, or if it is not a valid field name.
+/// nothing follows it, or if it is not a valid field name.
 ///
 /// # Errors
 ///

@@ -10,8 +10,7 @@
 //! | `tracepoint_events_lost_total` | | the events that are missing |
 //!
 //! Metrics of running programs have the label `filter` if the rule has a filter, and the label `event` if they are of one event. The bounds of
-//! buckets are
-//! powers of two (of a nanosecond for latencies), so that they are the same at each scrape. `_sum` is exact.
+//! buckets are powers of two (of a nanosecond for latencies), so that they are the same at each scrape. `_sum` is exact.
 
 mod samples;
 
@@ -101,8 +100,7 @@ impl Source<'_> {
     }
 
     /// Passes each row with its labels: the event, the statistic if it `is_named`, and the fields of the group. Events beyond the maximum number of
-    /// groups, and
-    /// events without a group, are rows with a label of their own.
+    /// groups, and events without a group, are rows with a label of their own.
     fn each<T>(&self, rows: &Rows<T>, is_named: bool, mut add: impl FnMut(Labels, &T)) {
         let common = self.labels(is_named);
         let names = field_labels(&self.fields, &common);

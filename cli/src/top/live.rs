@@ -1,9 +1,8 @@
 //! Running processes: a temporary session counts their events, and computes the values of the inspected field.
 //!
 //! The session has one count rule for each rule of the selection, and `!EVENT` for each event that was switched off. While an event is inspected,
-//! there are
-//! also one rule for the distribution or the most frequent values of the field, and one that records a few of the events per second. If the events
-//! are those of a named session, switching one off or on changes that session as well.
+//! there are also one rule for the distribution or the most frequent values of the field, and one that records a few of the events per second. If
+//! the events are those of a named session, switching one off or on changes that session as well.
 
 mod counts;
 

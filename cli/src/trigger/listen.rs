@@ -57,7 +57,7 @@ impl Listen {
                 messages += 1;
                 line.set(message::counted(messages, "message"));
                 let written = if self.json { output::json(&as_json(&report)) } else { write(&report) };
-                // A failed write is ignored: triggers fire even if nobody reads the output.
+                // A failed write is ignored: triggers fire even if the output cannot be written.
                 drop(written);
             })?;
             // Consumes the byte of the signal.

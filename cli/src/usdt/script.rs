@@ -1,8 +1,7 @@
 //! `tracectl usdt script`: command lines for bpftrace and SystemTap that print events with the names and types of their fields.
 //!
 //! The command lines are run as root, but the author of the file controls the contents of a note. Scripts therefore contain only names and paths made
-//! of
-//! [plain characters](is_plain): no text in a file can become a part of a program or of a command line.
+//! of [plain characters](is_plain): no text in a file can become a part of a program or of a command line.
 
 mod bpftrace;
 mod systemtap;

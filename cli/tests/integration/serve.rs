@@ -137,7 +137,7 @@ fn a_trace_is_read_once_and_then_the_server_ends() {
     assert_eq!((&report["lost"], &report["messages"]), (&0.into(), &1004.into()));
 }
 
-/// Events sent to a killed client are counted, although nobody received them.
+/// Events that a killed client did not acknowledge count as sent and unacknowledged, and not as lost.
 #[test]
 fn events_of_a_killed_client_are_counted() {
     let (_place, directory) = trace();

@@ -69,7 +69,6 @@ impl Broker {
         wait_for("nats-server listens", || TcpStream::connect(("127.0.0.1", port)).ok());
     }
 
-    /// Kills it.
     pub(crate) fn kill(&mut self) {
         self.server = None;
     }

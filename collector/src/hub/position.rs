@@ -30,7 +30,6 @@ pub(crate) struct Position {
     pub(crate) streams: Vec<StreamPosition>,
 }
 
-/// Position of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StreamPosition {
     class: u32,
@@ -122,7 +121,6 @@ impl Hub {
     }
 }
 
-/// Returns the name of a session.
 pub(crate) fn session_name(hello: &Hello<'_>) -> String {
     format!("{}-{}", hello.session, hello.process)
 }

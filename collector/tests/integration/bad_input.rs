@@ -106,7 +106,7 @@ fn losses_are_told_again_on_the_next_connection() {
     let (handle, _) = first.announce(0);
     first.say_metadata(0, &[METADATA, EVENT].concat());
     first.send(handle, 0, packet(0, 0, 0));
-    // Nobody has this packet, although the next one refers to it.
+    // This packet is never sent, and the sender reports it as gone. The next packet names it as its predecessor.
     first.store.insert((handle, 1), (0, packet(0, 1, 0)));
     first.transmit(handle, 2, 1, &packet(0, 2, 0), None);
     first.until(|sender| sender.next.get(&handle) == Some(&3));

@@ -29,7 +29,7 @@ use tracepoint_sinks::{Drain, KernelCounts, KernelRings, ProcessInfo, SinkReport
 const NAME: &str = "tracepoint-kern";
 /// Maximum time that an event stays in its ring buffer.
 const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-/// A ring buffer wakes the thread when one in this many parts of it is filled.
+/// A ring buffer wakes the thread when 1/`WAKE_PART` of it is filled.
 const WAKE_PART: usize = 4;
 
 /// Opened, disabled events of the kernel.

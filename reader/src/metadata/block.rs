@@ -29,7 +29,6 @@ enum Entry {
     Constant(Constant),
 }
 
-/// A `stream` block.
 #[derive(Default)]
 pub(super) struct StreamBlock {
     pub(super) offset: usize,
@@ -39,7 +38,6 @@ pub(super) struct StreamBlock {
     pub(super) event_context: Option<Arc<StructType>>,
 }
 
-/// An `event` block.
 pub(super) struct EventBlock {
     pub(super) offset: usize,
     pub(super) stream: Option<u64>,

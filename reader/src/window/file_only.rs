@@ -13,7 +13,6 @@ impl Window {
         Self(file)
     }
 
-    /// The file.
     #[expect(clippy::unnecessary_wraps, reason = "with the feature `traces` there are other windows")]
     pub(crate) fn file(&mut self) -> Option<&mut FileWindow> {
         Some(&mut self.0)

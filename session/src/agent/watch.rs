@@ -38,7 +38,6 @@ pub(super) fn watch(owner: Owner, dir: &Path) -> Watched {
     if is_gone(&owner) { Watched::Ended } else { fd.map_or(Watched::Unknown, Watched::Alive) }
 }
 
-/// Returns whether the owner has ended.
 pub(super) fn has_ended(owner: &Kept<OwnedFd>) -> bool {
     let Ok(owner) = owner.get() else { return false };
     poll(&mut [PollFd::new(owner, PollFlags::IN)], Some(&Timespec::default())).is_ok_and(|ready| ready > 0)

@@ -29,7 +29,6 @@ impl Senders {
     }
 }
 
-/// The file.
 #[derive(Debug)]
 pub(crate) struct StreamsFile {
     dir: Arc<ProcessDir>,

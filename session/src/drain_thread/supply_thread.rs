@@ -6,8 +6,9 @@
 //!      └─────────────────────────────────────────────────────┴──────────────────────────────────────────────────┘
 //! ```
 //!
-//! Therefore it does not run while there are enough rings, however many events occur. The threads of a channel that [wakes
-//! nobody](tracepoint_core::channel::Channel::no_wake) do not wake it: the drain does so, at the beginning of each round that has packets.
+//! Therefore it does not run while there are enough rings, however many events occur. The threads of a channel with
+//! [`no_wake`](tracepoint_core::channel::Channel::no_wake) do not wake it: the drain does so, at the beginning of each round that has
+//! packets.
 
 use std::io;
 use std::sync::Arc;
@@ -54,8 +55,8 @@ impl SupplyThread {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Runs a round of the drain that has packets. Meanwhile the thread, once woken, keeps supplying rings; if events never wake it, this
-    /// does.
+    /// Runs a round of the drain that has packets. During the round the thread, once woken, keeps supplying rings. If events never wake the
+    /// thread, this function wakes it.
     pub(super) fn watched<R>(&self, round: impl FnOnce() -> R) -> R {
         self.shared.is_draining.store(true, Ordering::Relaxed);
         if self.shared.supplier.is_never_woken() {

@@ -74,7 +74,6 @@ impl ChunkAccounting {
         }
     }
 
-    /// Adds a channel.
     pub(super) fn add_channel(&mut self, channel: &ChannelDescription) {
         self.trace.iter_mut().for_each(|account| account.channels.push(channel_entry(channel)));
     }

@@ -103,7 +103,6 @@ impl Directory {
         self.open_subdirectory(name)
     }
 
-    /// Opens a subdirectory.
     pub(super) fn open_subdirectory(&self, name: &str) -> io::Result<Self> {
         Ok(Self { path: self.path.join(name), open: self.open.subdirectory(name)? })
     }

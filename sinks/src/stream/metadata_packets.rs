@@ -1,4 +1,4 @@
-//! Wraps metadata in CTF metadata packets, which stock viewers require for metadata in several parts.
+//! Wraps metadata in CTF metadata packets, which LTTng viewers require for metadata in several parts.
 
 use tracepoint_wire::stream::LONGEST_PIECE;
 

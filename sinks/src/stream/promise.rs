@@ -1,7 +1,7 @@
 //! Keeps the promise to viewers: after a synchronisation point of time T, no packet of a stream begins before T.
 //!
 //! A packet may be opened long before its first event. A viewer that was informed that the stream is inactive until T must not get a packet that
-//! begins before T, because stock viewers then abort. So the begin of such a packet is raised to T, which is not after its first record, and the
+//! begins before T, because LTTng viewers then abort. So the begin of such a packet is raised to T, which is not after its first record, and the
 //! checksum is computed again. If a record is older than T, the packet cannot be sent.
 
 use tracepoint_reader::internal::{extend_time, seal};

@@ -15,7 +15,6 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tracepoint_ring::channel::{PacketHeader, StreamId};
 
-/// A queued packet.
 #[derive(Debug)]
 pub(super) struct QueuedPacket {
     pub(super) stream: StreamInfo,

@@ -18,7 +18,7 @@
 //! count as confirmed once the relay reports that nothing up to them is pending. Unconfirmed packets count as lost when the connection ends. Sessions
 //! cannot be resumed: a new connection is a new session of the relay.
 //!
-//! **The heartbeat.** Stock viewers abort at an event older than those they have printed. They look for new streams only when they get a packet of a
+//! **The heartbeat.** LTTng viewers abort at an event older than those they have printed. They look for new streams only when they get a packet of a
 //! known stream; a beacon does not suffice. So each session has a stream without events, the [`heartbeat`]. Its beacons hold viewers back at the
 //! promised time, and before a new beacon it sends an empty packet if streams were added since.
 
@@ -50,7 +50,7 @@ use tracepoint_wire::stream::LONGEST_PIECE;
 const PATH: &str = "tracepoint";
 /// Interval of queries for pending data.
 const ASK_AGAIN: Duration = Duration::from_millis(50);
-/// Time that streams stay open after the last packets. Stock viewers, which poll every 100 ms, lose unread packets of a closed stream.
+/// Time that streams stay open after the last packets. LTTng viewers, which poll every 100 ms, lose unread packets of a closed stream.
 const VIEWER_TIME: Duration = Duration::from_millis(300);
 /// Number of packets sent before answers are read.
 const BATCH: usize = 64;
@@ -193,7 +193,7 @@ impl Relay {
             if self.sending.as_ref().is_some_and(|sending| sending.stream == number) {
                 continue;
             }
-            // Stock viewers warn of equal times of two streams.
+            // LTTng viewers warn of equal times of two streams.
             let time = time.saturating_sub(number as u64);
             // The relay ignores beacons of streams without a packet.
             if let (Some(handle), Some(sequence), true) = (here.handle, here.last, last.end < time) {

@@ -27,7 +27,7 @@ use tracepoint_ring::clock;
 const NAME: &str = "tracepoint-send";
 /// Maximum delay of a thread between reading the clock and the commit, where it is known which packets are closed.
 const LATE: Duration = Duration::from_millis(200);
-/// Additional time for the thread to end after its flush time, in which it asks the peer for its packets.
+/// Additional time for the thread to end after its flush time, in which it asks the peer which packets it has.
 const END_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Streams the packets of a session over a network while they are recorded: see `docs/format-stream.md`.

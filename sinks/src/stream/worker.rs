@@ -44,7 +44,7 @@ pub(super) struct Worker {
     /// State that outlives a connection to a collector.
     kept: Kept,
     connections: u64,
-    /// When the time for sending the rest is over; after that, the time for asking the peer for its packets.
+    /// When the time for sending the rest is over; after that, when the time for asking the peer which packets it has is over.
     deadline: Option<Instant>,
     gives_up: bool,
 }

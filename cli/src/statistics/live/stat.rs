@@ -35,7 +35,6 @@ pub(crate) struct StatView {
 /// name).
 type Key = ([String; 3], Vec<GroupKey>);
 
-/// A line.
 struct Line {
     rule: String,
     /// The statistic of a named session, the event, and the group.

@@ -50,9 +50,8 @@ impl<T> Default for Samples<'_, T> {
 }
 
 impl<'s, T> Samples<'s, T> {
-    /// Adds a value. If a sample with these labels exists, values from the same source or of other events are merged: they have the same text, such
-    /// as a number and
-    /// its text form. Values of another statistic of the same events are left out, such as a rate next to a count.
+    /// Adds a value. If there is a sample with these labels, the value is merged into it: different field values may have the same text, such as a
+    /// number and its text form. A value of another statistic of the same events, such as a rate next to a count, is left out instead.
     pub(super) fn add(&mut self, source: &'s Source<'s>, labels: Labels, value: T, merge: impl Fn(&mut T, T)) {
         let mut key = labels.clone();
         key.sort_unstable();

@@ -12,7 +12,6 @@ use tracepoint_session_io::trigger::Notification;
 /// Maximum number of bytes that wait for a subscriber.
 const MAX_WAITING: usize = 256 << 10;
 
-/// A subscriber.
 #[derive(Debug)]
 pub(super) struct Subscriber {
     pub(super) fd: OwnedFd,

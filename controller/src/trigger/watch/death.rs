@@ -92,8 +92,8 @@ impl Death {
         Self::Signal { number: signal.unsigned_abs(), core }
     }
 
-    /// Returns whether the condition `killed` has occurred, in a process with this last acknowledgement: it recorded, and neither ended in
-    /// order nor dumped core.
+    /// Returns whether the condition `killed` has occurred, in a process with this last acknowledgement: it recorded, and neither ended
+    /// its sessions nor dumped core.
     pub(super) fn is_kill(self, last: AckState, has_core_handler: impl Fn() -> bool) -> bool {
         let recorded = matches!(last, AckState::Recording | AckState::Ending);
         match self {

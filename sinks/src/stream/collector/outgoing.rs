@@ -39,8 +39,8 @@ impl Collector {
         Ok(true)
     }
 
-    /// Sends requested packets before the rest of the current one, which may take seconds at a cap; the collector's patience is limited. Over TCP,
-    /// packets cannot interrupt each other.
+    /// Sends requested packets before the rest of the current one, which may take seconds at a cap; the collector waits for them for a limited
+    /// time. Over TCP, packets cannot interrupt each other.
     fn interrupt(&mut self, kept: &Kept) -> bool {
         let can_wait = self.sending.as_ref().is_some_and(|sending| !sending.is_again);
         let next = if can_wait && self.data.is_udp() && !self.is_paused { self.next_again(kept) } else { None };

@@ -1,4 +1,4 @@
-//! The stream without events, by which stock viewers find new streams.
+//! The stream without events, by which LTTng viewers find new streams.
 
 use crate::sink::StreamInfo;
 use crate::stream::queue::QueuedPacket;
