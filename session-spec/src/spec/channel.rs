@@ -46,8 +46,8 @@ pub struct ChannelSpec {
     /// True if events do not wake a sleeping consumer when a ring fills up. By default they do, which takes one system call.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub no_wake: bool,
-    /// Maximum size in bytes of the packets that a process buffers in its memory, in addition to the rings, while the sinks are slower than
-    /// the events; the default is 32 MiB under `discard`, and 0 otherwise.
+    /// Maximum size in bytes of the further rings of threads whose own are full, while the sinks are slower than the events; the default is
+    /// 32 rings and at most 32 MiB under `discard`, and 0 otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overflow: Option<usize>,
 }
