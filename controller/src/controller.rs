@@ -268,7 +268,7 @@ impl Controller {
         let names = self.sessions()?;
         if !names.iter().any(|known| known == name) {
             let names = if names.is_empty() {
-                format!("there is none; create it with `tracectl create {name} -e RULE --start`")
+                format!("no session exists; create it with `tracectl create {name} -e RULE --start`")
             } else {
                 format!("there are: {}", names.join(", "))
             };

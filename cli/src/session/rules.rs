@@ -176,7 +176,7 @@ pub(crate) fn require_matches(
     if messages.is_empty() {
         return Ok(());
     }
-    let hint = "`tracectl list` shows the events there are";
+    let hint = "`tracectl list` shows the events that exist";
     Err(Failure::Refused(format!("{}; {hint}; {}", first_few(&messages, "; "), waiting.hint())))
 }
 

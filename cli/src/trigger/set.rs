@@ -263,7 +263,7 @@ fn require_event(controller: &Controller, session: &NamedSession<'_>, rule: &Rul
     add(&mut spec, session.name(), std::slice::from_ref(rule))?;
     match controller.unmatched(&spec)?.first() {
         Some(unmatched) if unmatched.processes > 0 || rule.exe.is_some() => Err(Failure::Refused(format!(
-            "{unmatched}; `tracectl list` shows the events there are; with `--wait` the trigger may be for events of later processes"
+            "{unmatched}; `tracectl list` shows the events that exist; with `--wait` the trigger may be for events of later processes"
         ))),
         _ => Ok(()),
     }

@@ -484,7 +484,7 @@ fn failures_are_reported_with_a_hint() -> Outcome {
         place.refused(&["create", "a/b", "-e", "x:*"]).contains("contains a `/`"),
         "before the processes are looked at"
     );
-    assert!(place.refused(&["stop", "s"]).contains("there is none; create it with `tracectl create s -e RULE"));
+    assert!(place.refused(&["stop", "s"]).contains("no session exists; create it with `tracectl create s -e RULE"));
     let _traced = place.start("failures_are_reported_with_a_hint");
     let (code, _, err) = place.tracectl(&["create", "idle"]);
     assert!(code == Some(0) && err.contains("`tracectl enable idle -e RULE`"), "{err}");
