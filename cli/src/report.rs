@@ -34,8 +34,8 @@ use std::path::PathBuf;
 ///
 /// The page has a timeline, histograms, losses and a search. A browser shows the file, without a network. It is bounded: below 16 MB for any trace,
 /// and usually some MB. Counts, histograms and losses are those of all selected events. Of spans the timeline has at most 16,384, the longest of each
-/// thread and each 64th of the time; of single events as many, by chance from each tracepoint and each 64th of the time. The page says how many are
-/// not in it.
+/// thread and each 64th of the time; of single events it has as many, a random sample of each tracepoint and each 64th of the time. The page says how
+/// many it contains.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:

@@ -72,7 +72,7 @@ pub(crate) struct Serve {
     #[arg(long)]
     no_batches: bool,
     /// Serve events from a file or a FIFO, one per line, or from a Unix datagram socket, which is created if the path does not exist. Events
-    /// may have any bytes. The trace ends with that of the file, else with Ctrl-C
+    /// may have any bytes. The trace ends with the file; with a FIFO or a socket, at Ctrl-C
     #[arg(long, value_name = "PATH")]
     events_from: Option<PathBuf>,
     /// Write two JSON objects: the address at the start, and counts at the end

@@ -33,7 +33,7 @@ use std::path::PathBuf;
 /// Also shows the contents of their fields. Of running programs, without the path of a trace: the events that the operands and `-e` name, or all of
 /// them; they are counted, and not recorded. `-s SESSION` shows the events that the rules of a session select. Space switches an event off and on:
 /// for this display, or in the session. Return shows the fields of an event: the distribution of a number, the most frequent values of any other
-/// field, and the last events. All ends with this program.
+/// field, and the last events. Counting and recording end with this program; an event that was switched off in a session stays off.
 ///
 /// Of recorded traces: the same, with rates between the first and the last event.
 #[derive(Debug, Args)]
@@ -45,8 +45,10 @@ Examples:
   tracectl top /tmp/trace
   tracectl top -e 'http:*' /tmp/trace
 
-Keys: up and down select, Return shows the fields of an event and Escape leaves them, left and right select a field,
-Space switches an event off or on, s changes the order, p pauses, q ends
+Keys:
+  up and down select an event, Return shows its fields and Escape leaves them
+  left and right select a field, Space switches an event off or on
+  s changes the order, p pauses, q ends
 
 {EXIT_CODES}"))]
 pub(crate) struct Top {

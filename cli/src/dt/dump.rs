@@ -14,8 +14,8 @@ use std::path::PathBuf;
 /// With a format, given by `--format` or in the file's postambles, one entry per line; without one, slot by slot in hexadecimal.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
-Formats name the fields of an entry in order, NAME:TYPE or TYPE, followed by /x for hexadecimal. Types are u8 to u128, i8 to
-i128, f32, f64, bool, and [N] for N bytes.
+Formats name the fields of an entry in order, NAME:TYPE or TYPE, followed by /x for hexadecimal.
+Types are u8 to u128, i8 to i128, f32, f64, bool, and [N] for N bytes.
 
 Examples:
   tracectl dt dump ip_trace.dt

@@ -19,7 +19,7 @@ const RING_SIZE: usize = 2 << 20;
 #[command(next_help_heading = "Events of the kernel")]
 pub(super) struct KernelArguments {
     /// Record events of the kernel on all CPUs, for all processes: `system:event` with `*`, `?` and `[a-z]`; `!…` excludes events; several are
-    /// separated by commas. Without `-e`, nothing else is recorded. Needs root or rights of its own (docs/kernel.md)
+    /// separated by commas. Without `-e`, nothing else is recorded. Needs root or the rights in docs/kernel.md
     #[arg(long, value_name = "EVENTS", value_delimiter = ',')]
     kernel: Vec<String>,
     /// Size of the ring buffer of each CPU for events of the kernel [default: 2M]

@@ -37,7 +37,7 @@ use tracepoint_session_spec::{Rule, RuleStatistic, State};
 pub(crate) struct LiveArguments {
     #[command(flatten)]
     pub(super) programs: ProgramArguments,
-    /// Show the numbers of a session (`-s`) repeatedly, until Ctrl-C; those of other programs always are
+    /// Show the numbers of a session (`-s`) repeatedly, until Ctrl-C; without `-s` they always are
     #[arg(long)]
     watch: bool,
     /// End after showing the numbers N times [default: at Ctrl-C]

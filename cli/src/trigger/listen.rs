@@ -18,7 +18,7 @@ use tracepoint_run_dir::RunDir;
 ///
 /// It notices what no process notices itself: that one was killed, the size of the outputs, and complete chunks. It does the actions `notify` and
 /// `run`, and waits for the time after an occurrence (`--after`). The socket is `notify` in the run directory. A helper that the kernel starts for a
-/// core dump (`core_pattern`) writes to it; see `docs/format-notify.md`. Without a listener, a helper of this package fires the triggers itself. Only
+/// core dump (`core_pattern`) writes to it; see `docs/format-notify.md`. Without a listener, `tracectl notify` fires the triggers itself. Only
 /// processes of this user and of root are served. Writes a line for each message and each occurrence.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
