@@ -15,12 +15,10 @@ use std::io::Write;
 const WIDTH: usize = 100;
 
 /// Verbs that control no processes and therefore have no `--user`.
-const WITHOUT_USER: [&str; 15] = [
+const WITHOUT_USER: [&str; 13] = [
     "install-core-handler",
     "view",
     "verify",
-    "stat",
-    "hist",
     "convert",
     "export",
     "query",
