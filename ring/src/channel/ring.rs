@@ -203,6 +203,7 @@ mod tests {
     use crate::channel::account::Loss;
     use crate::channel::memory::{AnonymousMemory, MemorySource, RingRequest};
     use crate::channel::packet_header::HEADER_SIZE;
+    use crate::field::Text;
 
     fn ring() -> Ring {
         let config = Channel::discard(8 * 4096);
@@ -250,6 +251,22 @@ mod tests {
         let (bytes, _, _) = unsafe { ring.main.packet(packets.start) };
         let time = |offset: usize| u64::from_le_bytes(bytes[offset..offset + 8].try_into().expect("eight bytes")) >> 16;
         assert_eq!((time(96), time(96 + 16)), (500, 500));
+    }
+
+    /// A site may give the time of an event. An event whose time is too late for the open packet leaves its room to earlier ones.
+    #[test]
+    fn a_full_ring_keeps_the_room_of_its_open_packet() {
+        let ring = ring();
+        let text = "x".repeat(1000);
+        let record = |time: u64, size: usize| ring.record(ring.event(0), 0, time, &(Text(&text[..size]), ()));
+        assert!((0..1_000_000).any(|n| !record(200 + n, 1000)), "the ring gets full");
+        let released = &ring.header().main_released;
+        for time in [300, u64::MAX >> 16] {
+            assert!(!record(time, 1000) && ring.main.is_still_full_for(1000, released));
+            assert!(!ring.main.is_still_full_for(16, released), "a small record fits, at {time}");
+        }
+        assert!(!record(u64::MAX >> 16, 1), "too late for the open packet");
+        assert!(!ring.main.is_still_full_for(16, released) && record(10_000, 1));
     }
 
     /// A consumer in another process can store any position: a packet that was not taken is never overwritten.

@@ -56,7 +56,7 @@ impl Buffer {
             }
         }
         if self.policy != Policy::Overwrite && !self.has_free_slot(next) {
-            self.mark_full(next, if open && fresh { packet_size - used } else { 0 });
+            self.mark_full(next, if open { packet_size - used } else { 0 });
             return Err(if self.growth.is_some() { Loss::NoRing } else { Loss::RingFull }.into());
         }
         failpoint!(SwitchBegun, self.stream.instance);
@@ -107,8 +107,8 @@ impl Buffer {
         self.released_packets() >= self.slots.released_for(next)
     }
 
-    /// Marks the buffer as full, except for records that fit into the `room` of the open packet. The slot of packet `next` was not free, and the
-    /// owner is writing.
+    /// Marks the buffer as full, except for records that fit into the `room` of the open packet. That includes a packet for which the time of the
+    /// refused event was too late: the next event may be earlier. The slot of packet `next` was not free, and the owner is writing.
     fn mark_full(&self, next: u64, room: usize) {
         let released = self.released().load(Ordering::Relaxed);
         let closed = self.counters().closed.load(Ordering::Relaxed);
