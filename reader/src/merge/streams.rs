@@ -1,5 +1,6 @@
 //! The streams of traces, each with its files in order.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -7,7 +8,7 @@ use super::continued::Beginning;
 use super::losses::{CountersAtEnd, KnownCounters};
 use super::whole::{self, Whole};
 use super::{Directory, Part};
-use crate::account::{Account, Before, StreamAccount};
+use crate::account::{Account, Before};
 use crate::checked_packet::{self, Damaged};
 use crate::chunk::chunk_number;
 use crate::decode::State;
@@ -155,7 +156,7 @@ impl Streams {
             self.stream(reader, begin, before);
         }
         let begin = self.all[begin..].iter().map(|stream| stream.begin).min();
-        self.add_missing(parts, &accounts, &known, begin);
+        self.add_missing(parts, &accounts, known, begin);
     }
 
     /// Adds the streams of an account of which the sink has lost all packets. A trace without another stream begins with its clock.
@@ -163,27 +164,42 @@ impl Streams {
         &mut self,
         parts: &[&Directory],
         accounts: &[Option<Account>],
-        known: &BTreeSet<(u64, Option<u64>)>,
+        mut known: BTreeSet<(u64, Option<u64>)>,
         begin: Option<i64>,
     ) {
         let last = parts.iter().zip(accounts).rev().find_map(|(part, account)| Some((part, account.as_ref()?)));
         let Some((part, account)) = last.filter(|(_, account)| account.complete || account.snapshot) else { return };
+        // The account of the first directory that has a stream contains the counters before it. Found by key: accounts may list very many streams.
+        let first = LazyCell::new(|| {
+            let mut first: BTreeMap<_, Before> = BTreeMap::new();
+            for channel in accounts.iter().flatten().flat_map(|account| &account.channels) {
+                for stream in &channel.streams {
+                    first.entry((channel.id, stream.instance)).or_insert(stream.before);
+                }
+            }
+            first
+        });
         for channel in &account.channels {
             let Some(class) = part.metadata.stream(channel.id) else { continue };
-            let is_missing =
-                |stream: &&StreamAccount| stream.sink > 0 && !known.contains(&(channel.id, Some(stream.instance)));
-            for counts in channel.streams.iter().filter(is_missing) {
+            for counts in channel.streams.iter().filter(|stream| stream.sink > 0) {
+                if !known.insert((channel.id, Some(counts.instance))) {
+                    continue;
+                }
                 let stream = crate::event::Stream {
                     metadata: part.metadata.clone(),
                     class: class.clone(),
                     instance: Some(counts.instance),
                     file: part.path.join(&counts.file),
                 };
-                // The first of these directories that has the stream tells the counters before it.
-                let first = accounts.iter().flatten().find_map(|account| account.stream(channel.id, counts.instance));
-                let before = first.map_or_else(Before::default, |first| first.before);
+                let begin = begin.unwrap_or_else(|| stream.nanoseconds(0));
+                if begin < self.since {
+                    continue;
+                }
+                let before = first.get(&(channel.id, counts.instance)).copied().unwrap_or_default();
+                // Events that the sink has written are not lost: their packets are damaged, and reported as such.
+                let recorded = counts.recorded.saturating_sub(counts.overwritten).saturating_sub(before.recorded);
                 let at_end = CountersAtEnd {
-                    events: counts.recorded.saturating_sub(counts.overwritten),
+                    events: before.recorded.saturating_add(recorded.min(counts.sink)),
                     discarded: counts.discarded,
                 };
                 let counters = KnownCounters {
@@ -193,10 +209,6 @@ impl Streams {
                     is_missing: true,
                     ..KnownCounters::default()
                 };
-                let begin = begin.unwrap_or_else(|| stream.nanoseconds(0));
-                if begin < self.since {
-                    continue;
-                }
                 self.all.push(TraceStream { reader: StreamReader::of_missing(stream), begin, before: counters });
             }
         }

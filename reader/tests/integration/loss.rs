@@ -112,6 +112,36 @@ fn the_losses_of_a_stream_without_packets_are_reported() {
     assert_eq!(trace.index().streams().len(), 1);
 }
 
+/// Only the events that the sink lost are losses: those that it wrote are damage. A stream that the account lists twice is counted once.
+#[test]
+fn a_stream_without_a_readable_packet_is_damaged_and_has_the_losses_of_its_sink() {
+    let packet = Packet { number: 0, ..Packet::of(&[(0, 1000, &[1])]) };
+    let directory = trace(&one_event("u8 a;"), &[("s_0", &[packet.bytes()]), ("s_1", &[vec![1; 256]])]);
+    let mut stream = StreamAccount::default();
+    (stream.instance, stream.recorded, stream.written, stream.sink) = (packet.instance + 1, 7, 4, 3);
+    put_account(directory.path(), packet.stream.into(), vec![stream.clone(), stream]);
+    let found = outline(directory.path());
+    let losses: Vec<_> = found.iter().filter(|item| !item.starts_with("damage") && *item != "event 1000").collect();
+    assert_eq!(losses, ["packets None with Some(3) from 1000 to 1000"]);
+    assert_eq!(found.len(), 3, "{found:?}");
+}
+
+/// The time grows with the number of streams, and not with its square.
+#[test]
+fn an_account_may_have_very_many_streams_without_packets() {
+    const STREAMS: u64 = 100_000;
+    let packet = Packet { number: 0, ..Packet::of(&[(0, 1000, &[1])]) };
+    let directory = trace(&one_event("u8 a;"), &[("s_0", &[packet.bytes()])]);
+    let streams = (0..STREAMS).map(|instance| {
+        let mut stream = StreamAccount::default();
+        (stream.instance, stream.recorded, stream.sink) = (packet.instance + 1 + instance, 1, 1);
+        stream
+    });
+    put_account(directory.path(), packet.stream.into(), streams.collect());
+    let items = Trace::open(directory.path()).unwrap().items();
+    assert_eq!(items.filter(|item| matches!(item, Item::Loss(_))).count() as u64, STREAMS);
+}
+
 /// The chunks of a rotated LTTng session, which are traces with the same UUID: their counters continue.
 #[test]
 fn discarded_events_are_lost_in_one_of_the_directories_of_a_stream() {
