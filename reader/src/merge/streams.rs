@@ -14,6 +14,7 @@ use crate::chunk::chunk_number;
 use crate::decode::State;
 use crate::directories::stream_files;
 use crate::dt::DtTrace;
+use crate::event::Stream;
 use crate::loss::Damage;
 use crate::metadata::Metadata;
 use crate::packet::Packet;
@@ -46,13 +47,16 @@ pub(crate) struct Streams {
     pub(crate) damage: Vec<Damage>,
     /// The beginnings of streams in directories, with their indices in `all`.
     beginnings: Vec<(usize, Beginning)>,
+    /// The UUID, class and instance of the streams that have packets in a directory.
+    present: BTreeSet<([u8; 16], u64, u64)>,
     since: i64,
 }
 
 impl Streams {
     /// The streams of all parts, without packets that end before `since`.
     pub(super) fn of(parts: &[Part], since: i64) -> Self {
-        let mut streams = Self { since, all: Vec::new(), damage: Vec::new(), beginnings: Vec::new() };
+        let (all, damage, beginnings, present) = (Vec::new(), Vec::new(), Vec::new(), BTreeSet::new());
+        let mut streams = Self { all, damage, beginnings, present, since };
         let mut traces = whole::traces(parts);
         traces.sort_by_key(|trace| (trace.uuid().is_none(), trace.uuid()));
         for trace in traces {
@@ -65,7 +69,19 @@ impl Streams {
             }
         }
         streams.continue_counters();
+        streams.remove_present();
         streams
+    }
+
+    /// Removes the streams without packets that have packets in another directory of the same trace. After a streaming process was killed, the
+    /// collector has packets that the recovered trace lacks.
+    fn remove_present(&mut self) {
+        let present = &self.present;
+        let key = |stream: &Stream| Some((stream.metadata.uuid()?, stream.class.id, stream.instance?));
+        let is_present = |reader: &StreamReader| {
+            reader.stream().and_then(|stream| key(stream)).is_some_and(|key| present.contains(&key))
+        };
+        self.all.retain(|stream| !(stream.before.is_missing && is_present(&stream.reader)));
     }
 
     /// Finds the counters of streams that continue in another directory.
@@ -114,13 +130,17 @@ impl Streams {
         }
         // The account of a part says how much was recorded before it, and how much at its end.
         let accounts: Vec<_> = parts.iter().map(|part| Account::open(&part.path).ok()).collect();
-        let (known, begin) = (streams.keys().map(|(class, instance, _)| (*class, *instance)).collect(), self.all.len());
+        let known: BTreeSet<_> = streams.keys().map(|(class, instance, _)| (*class, *instance)).collect();
+        let uuid = parts.first().and_then(|part| part.metadata.uuid());
+        let keys = known.iter().filter_map(|(class, instance)| Some((uuid?, *class, (*instance)?)));
+        self.present.extend(keys);
+        let begin = self.all.len();
         for mut files in streams.into_values() {
             files.sort_by(|a, b| (a.part, a.packet.begin, &a.file).cmp(&(b.part, b.packet.begin, &b.file)));
             // The metadata grows from chunk to chunk.
             let metadata = files.last().map_or(&parts[0].metadata, |last| &parts[last.part].metadata);
             let First { file, packet, .. } = &files[0];
-            let stream = crate::event::Stream {
+            let stream = Stream {
                 metadata: metadata.clone(),
                 class: packet.class.clone(),
                 instance: packet.instance,
@@ -185,7 +205,7 @@ impl Streams {
                 if !known.insert((channel.id, Some(counts.instance))) {
                     continue;
                 }
-                let stream = crate::event::Stream {
+                let stream = Stream {
                     metadata: part.metadata.clone(),
                     class: class.clone(),
                     instance: Some(counts.instance),

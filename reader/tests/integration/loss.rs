@@ -126,6 +126,23 @@ fn a_stream_without_a_readable_packet_is_damaged_and_has_the_losses_of_its_sink(
     assert_eq!(found.len(), 3, "{found:?}");
 }
 
+/// A recovered trace lacks the packets that a collector has acknowledged; its account lists them as lost by the sink.
+#[test]
+fn a_stream_with_packets_in_another_directory_of_its_trace_is_not_missing() {
+    let tree = tempfile::tempdir().unwrap();
+    let packet = Packet { number: 0, ..Packet::of(&[(0, 1000, &[1])]) };
+    let mut stream = StreamAccount::default();
+    (stream.instance, stream.recorded, stream.sink) = (packet.instance, 1, 1);
+    let recovered = trace(&one_event("u8 a;"), &[]);
+    put_account(recovered.path(), packet.stream.into(), vec![stream]);
+    fs::rename(recovered.keep(), tree.path().join("recovered")).unwrap();
+    assert_eq!(outline(tree.path()).len(), 1, "alone");
+    let collected = trace(&one_event("u8 a;"), &[("s_0", &[packet.bytes()])]);
+    fs::rename(collected.keep(), tree.path().join("collected")).unwrap();
+    assert_eq!(outline(tree.path()), ["event 1000"]);
+    crate::hand::assert_same(tree.path());
+}
+
 /// The time grows with the number of streams, and not with its square.
 #[test]
 fn an_account_may_have_very_many_streams_without_packets() {
