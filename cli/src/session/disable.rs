@@ -1,13 +1,13 @@
 //! `tracectl disable`: removes rules, channels and outputs from a session.
 
 use super::outputs::{is_relay, is_standard_error, peer_of, socket_address};
-use super::rules::{RouteArguments, RuleArguments, StatisticArguments, first_few};
+use super::rules::{RouteArguments, RuleArguments, first_few, with_each};
 use super::{ChangeArguments, acks};
 use crate::failure::{EXIT_CODES, Failure, VerbResult};
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use tracepoint_session_spec::{Rule, SessionSpec, SinkSpec, StreamSpec};
+use tracepoint_session_spec::{Rule, RuleStatistic, SessionSpec, SinkSpec, StreamSpec};
 
 /// Removes rules, channels and outputs from a session
 ///
@@ -32,8 +32,9 @@ pub(crate) struct Disable {
     reply: ChangeArguments,
     #[command(flatten)]
     rules: RuleArguments,
-    #[command(flatten)]
-    statistics: StatisticArguments,
+    /// Only rules with this statistic. May be given several times
+    #[arg(long = "statistic", help_heading = "Events", value_name = "STATISTIC", value_parser = str::parse::<RuleStatistic>)]
+    statistics: Vec<RuleStatistic>,
     #[command(flatten)]
     route: RouteArguments,
     /// Remove this channel, and the rules that name it. May be given several times
@@ -93,8 +94,10 @@ impl Disable {
         let controller = self.rules.controller()?;
         let sinks = self.outputs.sinks()?;
         let default: &[&str] = if sinks.is_empty() && self.channels.is_empty() { &["*"] } else { &[] };
-        let rules = self.rules.rules(&controller, self.statistics.default_events(default))?;
-        let rules = self.route.apply(self.statistics.apply(rules));
+        // A latency names its own events.
+        let default = if self.statistics.is_empty() { default } else { &["*"] };
+        let rules = self.rules.rules(&controller, default)?;
+        let rules = self.route.apply(with_each(&self.statistics, false, rules));
         let session = controller.session(&self.name)?;
         let events = rules.iter().map(|rule| rule.event.as_str());
         let names: Vec<_> = events

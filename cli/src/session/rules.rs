@@ -94,25 +94,30 @@ impl StatisticArguments {
         if self.statistics.is_empty() { otherwise } else { &["*"] }
     }
 
-    /// Returns the rules, once for each statistic. Exclusions get no statistic.
+    /// Returns the rules with these statistics.
     pub(crate) fn apply(&self, rules: Vec<Rule>) -> Vec<Rule> {
-        if self.statistics.is_empty() {
-            return rules;
-        }
-        let each = |rule: &Rule| -> Vec<Rule> {
-            if rule.excludes() {
-                return vec![rule.clone()];
-            }
-            let with = |statistic: &RuleStatistic| {
-                let mut rule = rule.clone().statistic(statistic);
-                // A sample is recorded anyway.
-                rule.record = self.record && matches!(statistic, RuleStatistic::Compute(_));
-                rule
-            };
-            self.statistics.iter().map(with).collect()
-        };
-        rules.iter().flat_map(each).collect()
+        with_each(&self.statistics, self.record, rules)
     }
+}
+
+/// Returns the rules, once for each statistic, and whether these also `record` the events. Exclusions get no statistic.
+pub(super) fn with_each(statistics: &[RuleStatistic], record: bool, rules: Vec<Rule>) -> Vec<Rule> {
+    if statistics.is_empty() {
+        return rules;
+    }
+    let each = |rule: &Rule| -> Vec<Rule> {
+        if rule.excludes() {
+            return vec![rule.clone()];
+        }
+        let with = |statistic: &RuleStatistic| {
+            let mut rule = rule.clone().statistic(statistic);
+            // A sample is recorded anyway.
+            rule.record = record && matches!(statistic, RuleStatistic::Compute(_));
+            rule
+        };
+        statistics.iter().map(with).collect()
+    };
+    rules.iter().flat_map(each).collect()
 }
 
 /// The channel of rules.

@@ -221,7 +221,8 @@ fn other_files_are_refused_with_a_hint() {
 
 #[test]
 fn invalid_command_lines_are_refused() {
-    for arguments in [&[][..], &["look"], &["view"], &["verify"], &["view", "--json", "--utc", "x"]] {
+    let disable = ["disable", "s", "--statistic", "count", "--record"];
+    for arguments in [&[][..], &["look"], &["view"], &["verify"], &["view", "--json", "--utc", "x"], &disable] {
         let (code, out, err) = result_of(&tracectl(arguments));
         assert_eq!((code, out.as_str()), (Some(2), ""), "{arguments:?}");
         assert!(err.contains("Usage: tracectl"), "{err}");
