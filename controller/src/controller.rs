@@ -42,8 +42,7 @@ use tracepoint_run_dir::session_dir::TRIES;
 use tracepoint_session_io::ControlError;
 use tracepoint_session_io::owner::is_left_behind;
 use tracepoint_session_io::store::{SessionStore, put, read_spec};
-use tracepoint_session_spec::check_name;
-use tracepoint_session_spec::{SessionSpec, SinkSpec, SpecError};
+use tracepoint_session_spec::{SessionSpec, SinkSpec, SpecError, check_name};
 use tracepoint_sinks::CtfError;
 
 /// Maximum time that a process may take to publish itself in another run directory.
@@ -254,12 +253,7 @@ impl Controller {
     pub fn session(&self, name: &str) -> Result<NamedSession<'_>, ControlError> {
         check_name(name).map_err(|error| ControlError::name(&error))?;
         // For a current session, the other sessions need not be read.
-        if self
-            .store
-            .sessions()
-            .open_subdir(name)
-            .is_ok_and(|dir| read_spec(&dir).is_ok_and(|spec| !is_left_behind(&spec, &dir)))
-        {
+        if self.store.session(name).is_some() {
             return Ok(NamedSession::new(self, name));
         }
         if let Some(error) = self.is_in_code(name) {

@@ -18,6 +18,7 @@ const STAT: usize = 1024;
 /// Identifies a process within a boot: its pid, and its start time in clock ticks after boot. Written `PID-START`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
+#[non_exhaustive]
 pub struct ProcessKey {
     /// Its pid in its own pid namespace.
     pub pid: u32,
@@ -26,6 +27,11 @@ pub struct ProcessKey {
 }
 
 impl ProcessKey {
+    /// The process with this pid and this start time.
+    pub const fn new(pid: u32, started: u64) -> Self {
+        Self { pid, started }
+    }
+
     /// This process.
     pub fn of_this_process() -> Self {
         Self { pid: std::process::id(), started: started() }

@@ -124,19 +124,11 @@ pub fn make(spec: &SinkSpec, name: &str, allowance: Arc<Allowance>) -> Result<(B
     Ok((sink, output))
 }
 
-/// Handles earlier traces as a sink's description requests; the error is the reason why that is impossible.
-pub fn prepare(sink: &mut SinkSource) -> Result<(), String> {
-    match sink {
-        SinkSource::Object(..) => Ok(()),
-        SinkSource::Described(spec) => spec.prepare().map_err(|error| error.to_string()),
-    }
-}
-
 /// Returns the object, or a sink created from its description for the trace called `name`; the error is the reason why it cannot be
 /// created.
 pub fn of_source(source: SinkSource, name: &str) -> Result<(Box<dyn Sink>, Output), String> {
-    match source {
-        SinkSource::Object(sink, _) => Ok((sink, Output::default())),
-        SinkSource::Described(spec) => make(&spec, name, Allowance::of(spec.max_size)),
+    match source.into_parts() {
+        (Some(sink), _) => Ok((sink, Output::default())),
+        (None, spec) => make(&spec, name, Allowance::of(spec.max_size)),
     }
 }

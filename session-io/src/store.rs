@@ -66,37 +66,29 @@ impl SessionStore {
     }
 
     /// Returns the directories of all sessions, including those that processes have started in code.
-    pub fn session_dirs(&self) -> impl Iterator<Item = (String, PrivateDir)> + '_ {
+    pub(crate) fn session_dirs(&self) -> impl Iterator<Item = (String, PrivateDir)> + '_ {
         let names = self.sessions.names().unwrap_or_default().into_iter().filter(|name| check_name(name).is_ok());
         names.filter_map(|name| self.sessions.open_subdir(&name).ok().map(|dir| (name, dir)))
     }
 
-    /// Returns the names of the current sessions: those that are not over.
+    /// Returns the names of the current sessions, sorted. Nothing is removed, in contrast to `Controller::sessions`.
     ///
     /// # Errors
     ///
     /// If the directory of the sessions cannot be read.
-    pub fn names(&self) -> Result<Vec<String>, ControlError> {
+    pub(crate) fn names(&self) -> Result<Vec<String>, ControlError> {
         let names = self.sessions.names().map_err(|error| self.sessions.failed("read", "", error))?;
-        let mut names: Vec<_> = names.into_iter().filter(|name| self.session(name).is_ok()).collect();
+        let mut names: Vec<_> = names.into_iter().filter(|name| self.session(name).is_some()).collect();
         names.sort();
         Ok(names)
     }
 
-    /// Returns a current session.
-    ///
-    /// # Errors
-    ///
-    /// [`ControlError::Name`] if the name is not valid, [`ControlError::NoSession`] if there is no such session or it is over.
-    pub fn session(&self, name: &str) -> Result<StoredSession<'_>, ControlError> {
-        check_name(name).map_err(|error| ControlError::name(&error))?;
-        let session = StoredSession::new(self, name);
-        let goes_on = |dir: &PrivateDir| read_spec(dir).is_ok_and(|spec| !is_left_behind(&spec, dir));
-        if self.sessions.open_subdir(name).is_ok_and(|dir| goes_on(&dir)) {
-            Ok(session)
-        } else {
-            Err(session.no_session())
-        }
+    /// Returns a current session. `None` if the name is not valid, there is no such session, it is over, or its description cannot be read.
+    pub fn session(&self, name: &str) -> Option<StoredSession<'_>> {
+        check_name(name).ok()?;
+        let dir = self.sessions.open_subdir(name).ok()?;
+        let spec = read_spec(&dir).ok()?;
+        (!is_left_behind(&spec, &dir)).then(|| StoredSession::new(self, name))
     }
 
     /// Returns whether the process with this entry is alive.
@@ -184,7 +176,7 @@ impl<'a> StoredSession<'a> {
     /// # Errors
     ///
     /// As [`StoredSession::spec`].
-    pub fn authored_spec(&self) -> Result<(SessionSpec, Author), ControlError> {
+    pub(crate) fn authored_spec(&self) -> Result<(SessionSpec, Author), ControlError> {
         match read_authored_spec(&self.dir()?, &self.name) {
             Err(ControlError::Dir(error)) => Err(self.control_error(error)),
             spec => spec,
@@ -252,7 +244,7 @@ impl<'a> StoredSession<'a> {
     }
 
     /// The error for a session that was removed.
-    pub fn no_session(&self) -> ControlError {
+    fn no_session(&self) -> ControlError {
         let names = "it was removed meanwhile".to_owned();
         ControlError::NoSession { name: self.name.clone(), names }
     }
@@ -315,7 +307,7 @@ pub fn read_spec(dir: &PrivateDir) -> Result<SessionSpec, ControlError> {
 /// # Errors
 ///
 /// As [`read_spec`].
-pub fn read_authored_spec(dir: &PrivateDir, name: &str) -> Result<(SessionSpec, Author), ControlError> {
+fn read_authored_spec(dir: &PrivateDir, name: &str) -> Result<(SessionSpec, Author), ControlError> {
     let (spec, author, bytes) = read_described(dir)?;
     Ok((spec, author.for_session(name, || SessionSpec::written_for(&bytes))))
 }

@@ -14,8 +14,9 @@
 //! A program or a controller writes a description, the run directory stores it, and every process that it may concern reads it. A rule that
 //! a version does not understand becomes an entry with an error, so that older programs still apply the other rules.
 //!
-//! This crate opens no files and starts no threads. It does not know where descriptions are stored, which process records, or how sinks are
-//! created: see `tracepoint-run-dir`, `tracepoint-session` and `tracepoint-controller`.
+//! This crate starts no threads, and uses no files, except that [`SinkSpec::prepare`] removes earlier traces. It does not know where
+//! descriptions are stored, which process records, or how sinks are created: see `tracepoint-run-dir`, `tracepoint-session-io`,
+//! `tracepoint-session` and `tracepoint-controller`.
 
 #![forbid(unsafe_code)]
 

@@ -202,9 +202,9 @@ pub use tracepoint_session_io::statistics::{ProcessStatistics, SessionStatistics
 pub use tracepoint_session_io::{ControlError, store::Rotation};
 #[cfg(feature = "session")]
 pub use tracepoint_session_spec::{
-    BudgetSpec, ChannelSpec, CpuPercent, CpuPercentError, Do, DrainedBy, Limit, LimitError, Limits, Rule, RuleError,
-    RuleProblem, RuleStatistic, SessionSpec, SinkSource, SinkSpec, SpecError, State, StreamSpec, TriggerSpec, When,
-    filter,
+    BudgetSpec, ChannelSpec, CpuPercent, CpuPercentError, Do, DrainedBy, Limit, LimitError, Limits, NameError, Rule,
+    RuleError, RuleProblem, RuleStatistic, SessionSpec, SinkSource, SinkSpec, SpecError, State, StreamSpec,
+    TriggerSpec, When, filter,
 };
 #[cfg(feature = "session")]
 pub use tracepoint_sinks::own_thread::inherit_scheduling;

@@ -106,7 +106,7 @@ pub(super) fn key_of(pid: u32) -> Option<ProcessKey> {
     let started = process::started_at(pid)?;
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let own = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?.split_whitespace().last()?;
-    Some(ProcessKey { pid: own.parse().ok()?, started })
+    Some(ProcessKey::new(own.parse().ok()?, started))
 }
 
 /// The value of a variable in an environment of NUL-terminated strings.

@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn a_message_names_the_feature_and_the_processes() {
         let unbuilt = |count: u32| {
-            let processes = (1..=count).map(|pid| (ProcessKey { pid, started: 7 }, format!("p{pid}"))).collect();
+            let processes = (1..=count).map(|pid| (ProcessKey::new(pid, 7), format!("p{pid}"))).collect();
             Unbuilt { feature: "stream", what: "streaming", processes, others: 0 }.to_string()
         };
         let one = "process 1 (p1) was built without streaming: build it with the cargo feature `stream` of tracepoint";

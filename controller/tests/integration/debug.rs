@@ -19,13 +19,13 @@ use tracepoint::sinks::{
 use tracepoint::{
     Ack, AckState, Acknowledged, Agent, AgentBuilder, AgentError, AppStatus, Application, ApplicationInfo, Argument,
     ArgumentInfo, BudgetSpec, Channel, ChannelSpec, ControlError, Controller, Counters, CpuPercent, CpuPercentError,
-    DirError, Do, DrainedBy, Dump, FieldInfo, Level, Limit, LimitError, Limits, Location, Marker, NamedSession,
-    NotFound, Notice, OverBudget, ParseLevelError, Platform, Probe, ProcessKey, ProcessKeyError, ProcessStatistics,
-    Recorded, Recorder, RecoverError, RegisterError, Removed, Rights, RingDirError, Rotated, Rotation, Rule, RuleAck,
-    RuleError, RuleProblem, RuleStatistic, RunDir, RunDirError, Session, SessionBuilder, SessionError, SessionInCode,
-    SessionSpec, SessionStatistics, SinkFailure, SinkSource, SinkSpec, SnapshotSummary, SpecError, State, StateDump,
-    StateDumpStatus, StatisticResult, Status, StreamSpec, Summary, SwitchError, Tracepoint, TracepointInfo,
-    TracepointKind, TriggerAck, TriggerSpec, Unmatched, When, filter, testing, trigger,
+    DirError, Do, DrainedBy, Dump, FieldInfo, Level, Limit, LimitError, Limits, Location, Marker, NameError,
+    NamedSession, NotFound, Notice, OverBudget, ParseLevelError, Platform, Probe, ProcessKey, ProcessKeyError,
+    ProcessStatistics, Recorded, Recorder, RecoverError, RegisterError, Removed, Rights, RingDirError, Rotated,
+    Rotation, Rule, RuleAck, RuleError, RuleProblem, RuleStatistic, RunDir, RunDirError, Session, SessionBuilder,
+    SessionError, SessionInCode, SessionSpec, SessionStatistics, SinkFailure, SinkSource, SinkSpec, SnapshotSummary,
+    SpecError, State, StateDump, StateDumpStatus, StatisticResult, Status, StreamSpec, Summary, SwitchError,
+    Tracepoint, TracepointInfo, TracepointKind, TriggerAck, TriggerSpec, Unmatched, When, filter, testing, trigger,
 };
 
 tracepoint::define_trace! {
@@ -318,6 +318,7 @@ fn descriptions_and_errors() -> Outcome {
         trigger::TriggerError: trigger::TriggerError::from(ControlError::Dir(dir_error()));
         Option<SinkFailure>: None;
         Option<RuleError>: None;
+        Option<NameError>: None;
     }
     Ok(())
 }

@@ -45,7 +45,7 @@ impl ApplicationInfo {
 
     /// Identifies the process within its boot.
     pub fn key(&self) -> ProcessKey {
-        ProcessKey { pid: self.pid, started: self.started }
+        ProcessKey::new(self.pid, self.started)
     }
 }
 

@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn directory_names_identify_processes() {
-        let process = Some(ProcessKey { pid: 7, started: 4711 });
+        let process = Some(ProcessKey::new(7, 4711));
         assert_eq!(ProcessKey::of_directory("7-4711"), process);
         assert_eq!(ProcessKey::of_directory("7-4711-2"), process);
         for name in ["", "7", "7-", "-7", "a-b", "7-4711-x", "7-4711-2-3", "metadata"] {

@@ -160,7 +160,7 @@ mod tests {
         let temp = tempfile::tempdir()?;
         let dir = PrivateDir::at(temp.path())?;
         let put = |pid: u32, started: u64, seconds: u64| -> io::Result<()> {
-            let process = ProcessKey { pid, started };
+            let process = ProcessKey::new(pid, started);
             let name = process.to_string();
             Index { process, ..Index::new(Vec::new()) }.write(&dir, &name)?;
             let changed = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
@@ -176,7 +176,7 @@ mod tests {
         let changed = temp.path().join(&own_list).metadata()?.modified()?;
         assert!(changed > SystemTime::UNIX_EPOCH + Duration::from_secs(6), "seen alive");
         assert_eq!(dir.names()?.len(), 4, "its own, and three that have ended");
-        assert!(dir.file_len(&file_name(&ProcessKey { pid: own.pid, started: own.started + 2 }.to_string())).is_err());
+        assert!(dir.file_len(&file_name(&ProcessKey::new(own.pid, own.started + 2).to_string())).is_err());
         Ok(())
     }
 }

@@ -107,7 +107,7 @@ impl TriggerRunner {
         is_wanted: impl Fn(&TriggerSpec) -> bool,
         occurrence: &Occurrence,
     ) -> Vec<FiredTrigger> {
-        let Ok(session) = self.store.session(session) else { return Vec::new() };
+        let Some(session) = self.store.session(session) else { return Vec::new() };
         let (Ok((spec, author)), Ok(dir)) = (session.authored_spec(), session.dir()) else { return Vec::new() };
         let is_active = spec.state == State::Active;
         let subject = Subject::of_session(session, spec.id.clone(), dir, author, is_active);
@@ -144,7 +144,7 @@ impl TriggerRunner {
             let (subject, _) = self.of_process(session, *process)?;
             return Some(act(&subject.with_triggers_of(*author)));
         }
-        let session = self.store.session(session).ok()?;
+        let session = self.store.session(session)?;
         let (id, dir) = (session.spec().ok()?.id, session.dir().ok()?);
         Some(act(&Subject::of_session(session, id, dir, *author, true)))
     }

@@ -8,14 +8,14 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 #[test]
 fn rules_choose_events_of_processes() -> Outcome {
     let mut spec = SessionSpec::new();
-    let here = ProcessKey { pid: 7, started: 1 };
+    let here = ProcessKey::new(7, 1);
     for (event, level, exe, process) in [
         ("a:*", None, None, None),
         ("b:*", Some("<=info"), None, None),
         ("!a:idle", None, None, None),
         ("c:*", None, Some("server"), None),
         ("d:*", None, Some("other"), None),
-        ("e:*", None, None, Some(ProcessKey { pid: 7, started: 2 })),
+        ("e:*", None, None, Some(ProcessKey::new(7, 2))),
         ("nothing:*", None, None, None),
     ] {
         let mut rule = Rule::new(event);
@@ -55,7 +55,7 @@ fn rules_choose_for_channels() -> Outcome {
     rule.channel = Some("channel0".to_owned());
     spec.add_rule(&rule)?;
     let events = ["x:1", "x:2", "x:3", "x:4"].map(|name| Candidate { name: name.to_owned(), level: Level::Info });
-    let selected = select(&spec, ProcessKey { pid: 1, started: 1 }, "/bin/x", &events);
+    let selected = select(&spec, ProcessKey::new(1, 1), "/bin/x", &events);
     assert_eq!(
         selected.recorded,
         [[true, true, false, false], [true, false, false, false], [true, false, false, true]]

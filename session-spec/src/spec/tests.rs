@@ -21,7 +21,7 @@ fn spec() -> Result<SessionSpec, SpecError> {
     let mut rule = Rule::new("sched:*");
     rule.level = Some("<=info".to_owned());
     rule.exe = Some("server*".to_owned());
-    rule.process = Some(ProcessKey { pid: 7, started: 4711 });
+    rule.process = Some(ProcessKey::new(7, 4711));
     rule.filter = Some("prev_comm == \"a\\\"b*\" && n > 1".to_owned());
     rule.limit = Some("1000/s burst 20".to_owned());
     spec.channels.push(ChannelSpec::overwrite(64 << 10).named("flight"));

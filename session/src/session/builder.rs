@@ -21,11 +21,10 @@ use tracepoint_run_dir::layout::TRIGGERS_FILE;
 use tracepoint_run_dir::notice::Notice;
 use tracepoint_run_dir::own_process::this_process;
 use tracepoint_run_dir::private_dir::PrivateDir;
-use tracepoint_session_io::outputs;
-use tracepoint_session_spec::SinkSource;
-use tracepoint_session_spec::check_name;
-use tracepoint_session_spec::{BudgetSpec, ChannelSpec, Do, Rule, RuleStatistic, SessionSpec, SpecError, When};
-use tracepoint_sinks::own_thread;
+use tracepoint_session_spec::{
+    BudgetSpec, ChannelSpec, Do, Rule, RuleStatistic, SessionSpec, SinkSource, SpecError, When, check_name,
+};
+use tracepoint_sinks::{CtfError, own_thread};
 
 /// Builds a [`SessionSpec`] in code, adds what is specific to a process (the location of the rings, the clock, sinks that are objects),
 /// and [starts](Self::start) the session.
@@ -343,7 +342,8 @@ impl SessionBuilder {
         }
         let most = self.spec.limits.max_events.unwrap_or(most);
         let Self { name, spec, mut sinks, place, clock, sink_timeout, rings_at_first, trace_name, .. } = self;
-        sinks.iter_mut().try_for_each(outputs::prepare).map_err(|reason| SessionError::Sink { reason })?;
+        let failed = |error: CtfError| SessionError::Sink { reason: error.to_string() };
+        sinks.iter_mut().try_for_each(SinkSource::prepare).map_err(failed)?;
         let plan = Plan { name, spec, sinks, place, clock, sink_timeout, rings_at_first, trace_name, events, most };
         Recording::start(plan, notices)
     }
