@@ -24,7 +24,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 use tracepoint_core::channel::WakeWord;
 use tracepoint_reader::process::ProcessKey;
-use tracepoint_run_dir::private_dir::PrivateDir;
+use tracepoint_run_dir::private_dir::{DirError, PrivateDir};
 use tracepoint_run_dir::rights::Rights;
 use tracepoint_run_dir::ring_files::map_wake_file;
 use tracepoint_run_dir::session_dir::open_wake_file;
@@ -167,6 +167,5 @@ fn wake_word(session: &PrivateDir) -> Option<WakeWord> {
 }
 
 fn thread_error(path: &std::path::Path, source: std::io::Error) -> ControlError {
-    tracepoint_run_dir::private_dir::DirError::Io { action: "start a thread to record", path: path.to_owned(), source }
-        .into()
+    DirError::Io { action: "start a thread to record", path: path.to_owned(), source }.into()
 }

@@ -11,8 +11,7 @@ use crate::ring_files::map_bucket;
 use crate::rundir::RunDir;
 use rustix::fs::{FallocateFlags, fallocate};
 use std::io;
-use tracepoint_sinks::Bucket;
-use tracepoint_sinks::Sink;
+use tracepoint_sinks::{Bucket, Sink};
 
 /// The size of a file in bytes: a page.
 const SIZE: usize = 4096;

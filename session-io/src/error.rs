@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use tracepoint_reader::RecoverError;
 use tracepoint_run_dir::private_dir::DirError;
 use tracepoint_run_dir::rundir::RunDirError;
-use tracepoint_session_spec::NameError;
-use tracepoint_session_spec::SpecError;
+use tracepoint_session_spec::{NameError, SpecError};
 
 /// An operation of a controller failed.
 #[derive(Debug, thiserror::Error)]

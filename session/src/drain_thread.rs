@@ -17,8 +17,7 @@ use tracepoint_core::clock;
 use tracepoint_run_dir::session_dir::{FlushedFile, ProcessDir};
 use tracepoint_run_dir::tsc;
 use tracepoint_sinks::consumer_loop::{PollInterval, Round};
-use tracepoint_sinks::own_thread;
-use tracepoint_sinks::{Drain, RingSupplier};
+use tracepoint_sinks::{Drain, RingSupplier, own_thread};
 
 /// Thread name, as shown by `top -H`.
 const NAME: &str = "tracepoint-drain";

@@ -7,8 +7,7 @@ use tracepoint_reader::process::ProcessKey;
 use tracepoint_run_dir::layout::SESSION;
 use tracepoint_run_dir::session_dir;
 use tracepoint_session_io::statistics::SessionStatistics;
-use tracepoint_session_spec::SessionSpec;
-use tracepoint_session_spec::check_name;
+use tracepoint_session_spec::{SessionSpec, check_name};
 
 /// A running session that a program has started in code, with its rings in the run directory.
 #[derive(Clone, Debug)]

@@ -10,14 +10,11 @@ use rustix::fs::fstatvfs;
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf, absolute};
 use std::time::{Duration, SystemTime};
-use tracepoint_run_dir::layout::RINGS;
-use tracepoint_run_dir::layout::SESSIONS;
-use tracepoint_run_dir::layout::STATISTICS;
+use tracepoint_run_dir::layout::{RINGS, SESSIONS, STATISTICS};
 use tracepoint_run_dir::lock::Lock;
 use tracepoint_run_dir::private_dir::PrivateDir;
 use tracepoint_run_dir::rundir::RunDir;
-use tracepoint_run_dir::session_dir::rings_of_output;
-use tracepoint_run_dir::session_dir::{self, KeepDead, Unused};
+use tracepoint_run_dir::session_dir::{self, KeepDead, Unused, rings_of_output};
 use tracepoint_session_spec::check_name;
 
 /// Maximum size of all kept rings except those of the newest session, in bytes.

@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use tracepoint_reader::process::ProcessKey;
 use tracepoint_run_dir::ack::{Ack, files};
 use tracepoint_run_dir::bandwidth::Buckets;
-use tracepoint_run_dir::layout::BANDWIDTH;
-use tracepoint_run_dir::layout::LOG;
+use tracepoint_run_dir::layout::{BANDWIDTH, LOG};
 use tracepoint_run_dir::private_dir::PrivateDir;
-use tracepoint_run_dir::session_dir::{KeepDead, beside_rings};
+use tracepoint_run_dir::session_dir::{KeepDead, beside_rings, listed_outputs, remove_dead, remove_one_dead};
 use tracepoint_run_dir::stream_status::STREAMS;
 use tracepoint_session_io::statistics::SessionStatistics;
 use tracepoint_session_io::store::{Rotation, StoredSession};
@@ -118,10 +117,7 @@ impl<'a> NamedSession<'a> {
     pub(crate) fn outputs(&self) -> BTreeSet<PathBuf> {
         let Ok(dir) = self.dir() else { return BTreeSet::new() };
         let acks = files::all(&dir, |_| true).unwrap_or_default();
-        acks.into_iter()
-            .flat_map(|ack| ack.outputs)
-            .chain(tracepoint_run_dir::session_dir::listed_outputs(&dir))
-            .collect()
+        acks.into_iter().flat_map(|ack| ack.outputs).chain(listed_outputs(&dir)).collect()
     }
 
     /// Returns the statistics that the rules of the session compute, in all processes: living ones, and those that have ended or were
@@ -143,7 +139,7 @@ impl<'a> NamedSession<'a> {
     ///
     /// As [`NamedSession::spec`].
     pub fn rings_of_dead(&self) -> Result<Vec<PathBuf>, ControlError> {
-        Ok(tracepoint_run_dir::session_dir::remove_dead(&self.dir()?, KeepDead::ALL))
+        Ok(remove_dead(&self.dir()?, KeepDead::ALL))
     }
 
     /// Removes a directory that [`rings_of_dead`](Self::rings_of_dead) returned, unless its process is alive.
@@ -152,7 +148,7 @@ impl<'a> NamedSession<'a> {
     ///
     /// As [`NamedSession::spec`].
     pub fn remove_rings_of_dead(&self, directory: &Path) -> Result<(), ControlError> {
-        tracepoint_run_dir::session_dir::remove_one_dead(&self.dir()?, directory);
+        remove_one_dead(&self.dir()?, directory);
         Ok(())
     }
 

@@ -5,12 +5,10 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 use tracepoint_run_dir::ack::{Ack, files};
-use tracepoint_run_dir::layout::STATISTICS;
-use tracepoint_run_dir::layout::{BANDWIDTH, RINGS};
-use tracepoint_run_dir::layout::{LOG, SESSION, TRIGGERS};
+use tracepoint_run_dir::layout::{BANDWIDTH, LOG, RINGS, SESSION, STATISTICS, TRIGGERS};
 use tracepoint_run_dir::owner_pipe::{OWNER, release};
 use tracepoint_run_dir::private_dir::PrivateDir;
-use tracepoint_run_dir::session_dir::{KeepDead, MEMORY, WAKE};
+use tracepoint_run_dir::session_dir::{KeepDead, MEMORY, WAKE, remove_dead};
 use tracepoint_session_spec::{Owner, State};
 
 /// The remains of a destroyed session.
@@ -87,10 +85,7 @@ impl Controller {
         // Without this file the directory is no session, and a new one of that name can be created.
         dir.remove_file(SESSION);
         remove_other_files(&dir);
-        let dead = tracepoint_run_dir::session_dir::remove_dead(
-            &dir,
-            if rings_of_dead { KeepDead::NONE } else { KeepDead::ALL },
-        );
+        let dead = remove_dead(&dir, if rings_of_dead { KeepDead::NONE } else { KeepDead::ALL });
         self.store.sessions().remove_empty(name);
         Ok(dead)
     }

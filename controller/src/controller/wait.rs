@@ -6,8 +6,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tracepoint_run_dir::ack::{Ack, AckState, files};
 use tracepoint_run_dir::bell::RingResult;
-use tracepoint_session_spec::SessionSpec;
-use tracepoint_session_spec::random_id;
+use tracepoint_session_spec::{SessionSpec, random_id};
 
 /// Minimum and maximum interval between two checks. The first intervals are short because most processes answer at once.
 const MIN_INTERVAL: Duration = Duration::from_micros(200);

@@ -10,10 +10,8 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tracepoint_run_dir::rundir::RunDir;
-use tracepoint_session_io::trigger::TriggerError;
-use tracepoint_session_io::trigger::connection::{NOTIFY, connect_to};
-use tracepoint_session_io::trigger::connection::{exchange, wait};
-use tracepoint_session_io::trigger::{Decoder, Message, Notification, subscribe};
+use tracepoint_session_io::trigger::connection::{NOTIFY, connect_to, exchange, wait};
+use tracepoint_session_io::trigger::{Decoder, Message, Notification, TriggerError, subscribe};
 
 /// Maximum time that a listener may take to accept a subscriber.
 const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(5);

@@ -25,14 +25,10 @@ use tracepoint_run_dir::layout::SESSIONS;
 use tracepoint_run_dir::rundir::RunDir;
 use tracepoint_session_io::ControlError;
 use tracepoint_session_io::store::SessionStore;
-use tracepoint_session_io::trigger::CoreDump;
-use tracepoint_session_io::trigger::TriggerError;
-use tracepoint_session_io::trigger::TriggerRunner;
-use tracepoint_session_io::trigger::connection::exchange;
-use tracepoint_session_io::trigger::connection::{NOTIFY, connect_to};
+use tracepoint_session_io::trigger::connection::{NOTIFY, connect_to, exchange};
 use tracepoint_session_io::trigger::in_code::{self, ProcessTriggers};
 use tracepoint_session_io::trigger::state::{self, TriggerState};
-use tracepoint_session_io::trigger::{ANSWER_TIMEOUT, Fired};
+use tracepoint_session_io::trigger::{ANSWER_TIMEOUT, CoreDump, Fired, TriggerError, TriggerRunner};
 use tracepoint_session_spec::{Do, DrainedBy, RuleStatistic, Threshold, TriggerSpec, When};
 
 /// Maximum time to wait for a place in the queue of a listener.

@@ -29,12 +29,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 use tracepoint_run_dir::rundir::RunDir;
-use tracepoint_session_io::trigger::CoreDump;
-use tracepoint_session_io::trigger::Facilities;
-use tracepoint_session_io::trigger::FiredTrigger;
-use tracepoint_session_io::trigger::Occurrence;
-use tracepoint_session_io::trigger::Programs;
-use tracepoint_session_io::trigger::TriggerError;
+use tracepoint_session_io::trigger::{CoreDump, Facilities, FiredTrigger, Occurrence, Programs, TriggerError};
 use tracepoint_sinks::own_thread::leave_signals_to_the_program;
 use work::{Job, Task, ToServer, perform, work};
 

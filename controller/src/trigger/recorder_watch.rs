@@ -13,11 +13,8 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 use tracepoint_run_dir::rundir::RunDir;
 use tracepoint_session_io::store::SessionStore;
-use tracepoint_session_io::trigger::Notification;
-use tracepoint_session_io::trigger::Programs;
-use tracepoint_session_io::trigger::TriggerRunner;
 use tracepoint_session_io::trigger::connection::NOTIFY;
-use tracepoint_session_io::trigger::{Facilities, Listening, Postponed};
+use tracepoint_session_io::trigger::{Facilities, Listening, Notification, Postponed, Programs, TriggerRunner};
 use tracepoint_sinks::own_thread::leave_signals_to_the_program;
 
 /// Watches a session until it is dropped; then performs the postponed actions.

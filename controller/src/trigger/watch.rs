@@ -30,8 +30,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 use tracepoint_run_dir::layout::{APPS, SESSIONS};
 use tracepoint_run_dir::rundir::RunDir;
-use tracepoint_session_io::trigger::state;
-use tracepoint_session_io::trigger::{Detail, Occurrence};
+use tracepoint_session_io::trigger::{Detail, Occurrence, state};
 use tracepoint_session_spec::{State, TriggerSpec, When};
 
 /// The interval between two checks of outputs and directories.

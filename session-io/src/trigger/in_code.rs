@@ -6,8 +6,7 @@
 
 use crate::store::SessionStore;
 use tracepoint_reader::process::ProcessKey;
-use tracepoint_run_dir::layout::RINGS;
-use tracepoint_run_dir::layout::TRIGGERS_FILE;
+use tracepoint_run_dir::layout::{RINGS, TRIGGERS_FILE};
 use tracepoint_run_dir::lock::is_locked;
 use tracepoint_run_dir::private_dir::{Author, PrivateDir};
 use tracepoint_session_spec::{SessionSpec, TriggerSpec};

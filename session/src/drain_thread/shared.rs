@@ -10,10 +10,8 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::Builder;
 use std::time::Duration;
-use tracepoint_sinks::YieldingLock;
 use tracepoint_sinks::consumer_loop::ConsumerLoop;
-use tracepoint_sinks::own_thread;
-use tracepoint_sinks::{Drain, SinkError};
+use tracepoint_sinks::{Drain, SinkError, YieldingLock, own_thread};
 
 /// Parts of error messages: the operation was not done; the operation will be done later.
 const BLOCKS: &str = "reach the sinks: one of them blocks";

@@ -16,8 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 use tracepoint_core::channel::WakeWord;
-use tracepoint_sinks::RingSupplier;
-use tracepoint_sinks::own_thread;
+use tracepoint_sinks::{RingSupplier, own_thread};
 
 /// Thread name, as shown by `top -H`.
 const NAME: &str = "tracepoint-supply";

@@ -7,8 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
-use tracepoint_sinks::SinkReport;
-use tracepoint_sinks::own_thread;
+use tracepoint_sinks::{SinkReport, own_thread};
 
 /// A session whose events are disabled, and whose sinks may not have taken the remaining packets yet.
 #[derive(Debug)]

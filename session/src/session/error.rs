@@ -8,8 +8,7 @@ use tracepoint_core::channel::{ConfigError, TooManyEvents};
 use tracepoint_core::clock::ClockInUse;
 use tracepoint_reader::RecoverError;
 use tracepoint_run_dir::session_dir::RingDirError;
-use tracepoint_session_spec::NameError;
-use tracepoint_session_spec::{RuleError, SpecError};
+use tracepoint_session_spec::{NameError, RuleError, SpecError};
 use tracepoint_sinks::SinkError;
 
 /// A session cannot start, cannot be changed, or failed while it ran.

@@ -3,8 +3,7 @@
 
 use super::recording::Recording;
 use super::rings::RingPlace;
-use tracepoint_run_dir::layout::SESSION;
-use tracepoint_run_dir::layout::SESSIONS;
+use tracepoint_run_dir::layout::{SESSION, SESSIONS};
 use tracepoint_run_dir::notice::Notice;
 use tracepoint_run_dir::private_dir::PrivateDir;
 use tracepoint_run_dir::rundir::RunDir;

@@ -23,15 +23,12 @@ use std::time::Duration;
 use tracepoint_core::channel::OpenChannel;
 use tracepoint_core::clock::{Clock, select, selected};
 use tracepoint_reader::process::ProcessKey;
-use tracepoint_run_dir::StateDumpStatus;
-use tracepoint_run_dir::clock;
 use tracepoint_run_dir::notice::Notice;
 use tracepoint_run_dir::own_process::{modules, this_process, trace_name};
 use tracepoint_run_dir::rundir::RunDir;
+use tracepoint_run_dir::{StateDumpStatus, clock};
 use tracepoint_session_io::outputs::{self, InRings, Output};
-use tracepoint_session_spec::SinkSource;
-use tracepoint_session_spec::random_id;
-use tracepoint_session_spec::{ChannelSpec, DrainedBy, SessionSpec, SinkSpec};
+use tracepoint_session_spec::{ChannelSpec, DrainedBy, SessionSpec, SinkSource, SinkSpec, random_id};
 use tracepoint_sinks::{ClockInfo, Drain, Sink, SinkError, SinkReport, TraceInfo};
 
 /// Parameters of a recording.

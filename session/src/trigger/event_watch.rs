@@ -9,12 +9,10 @@ use super::words::Word;
 use std::process;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
-use tracepoint_core::Marker;
-use tracepoint_core::clock;
 use tracepoint_core::marker::{Aggregate, FieldView, Subscriber, Subscription};
+use tracepoint_core::{Marker, clock};
 use tracepoint_session_io::trigger::{Detail, Occurrence};
-use tracepoint_session_spec::filter;
-use tracepoint_session_spec::{Compiled, Rule, When};
+use tracepoint_session_spec::{Compiled, Rule, When, filter};
 
 /// The events that a rule matches.
 #[derive(Debug)]

@@ -14,9 +14,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
-use tracepoint_session_io::trigger::FireRequest;
-use tracepoint_session_io::trigger::trigger_report;
-use tracepoint_session_io::trigger::{Detail, Occurrence};
+use tracepoint_session_io::trigger::{Detail, FireRequest, Occurrence, trigger_report};
 use tracepoint_session_spec::{TriggerSpec, When};
 
 /// The name of the thread, as shown by `top -H`.

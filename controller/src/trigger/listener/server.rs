@@ -15,9 +15,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant};
 use tracepoint_run_dir::group::group;
 use tracepoint_session_io::ControlError;
-use tracepoint_session_io::trigger::FiredTrigger;
-use tracepoint_session_io::trigger::Notification;
-use tracepoint_session_io::trigger::Postponed;
+use tracepoint_session_io::trigger::{FiredTrigger, Notification, Postponed};
 
 /// Maximum number of clients that are served at the same time, not counting subscribers.
 pub(super) const MAX_CLIENTS: usize = 64;

@@ -9,9 +9,9 @@ use std::time::Instant;
 use tracepoint_run_dir::rundir::RunDir;
 use tracepoint_session_io::ControlError;
 use tracepoint_session_io::store::SessionStore;
-use tracepoint_session_io::trigger::{CoreDump, FireRequest, Notification};
-use tracepoint_session_io::trigger::{Facilities, Listening, Postponed};
-use tracepoint_session_io::trigger::{FiredTrigger, TriggerRunner};
+use tracepoint_session_io::trigger::{
+    CoreDump, Facilities, FireRequest, FiredTrigger, Listening, Notification, Postponed, TriggerRunner,
+};
 
 /// The tasks of the workers.
 #[derive(Clone, Debug)]
