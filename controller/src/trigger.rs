@@ -19,6 +19,6 @@ pub(crate) use recorder_watch::RecorderWatch;
 pub use tracepoint_session_io::trigger::{
     ActionResult, CORE_DUMP, CORE_DUMP_WITH_SIGNAL, CoreDump, Decoder, Detail, FIRE, FireRequest, Fired, FiredTrigger,
     KeptSnapshot, MAX_PAYLOAD, Message, NOTIFICATION, Notification, Occurrence, PayloadTooLong, SUBSCRIBE,
-    TriggerError, TriggerRunner, TriggerState, trigger_report,
+    TriggerError, TriggerState, trigger_report,
 };
 pub use watchers::Watchers;

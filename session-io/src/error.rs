@@ -1,4 +1,4 @@
-//! The error type of the controller.
+//! The error of operations on stored sessions, which controllers return as well.
 
 use std::io;
 use std::path::PathBuf;

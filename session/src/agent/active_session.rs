@@ -113,7 +113,7 @@ impl ActiveSession {
     ) -> bool {
         self.deadline = deadline;
         self.owner_ended |= self.owner.as_ref().is_some_and(|owner| has_ended(owner));
-        // `SessionSpec::is_over` also covers an owner that cannot be watched.
+        // `owner::is_over` also covers an owner that cannot be watched.
         let is_running = self.is_running();
         let is_over = |spec: &SessionSpec| is_running && owner::is_over(spec);
         // The program has closed the descriptor by which the owner is watched.
