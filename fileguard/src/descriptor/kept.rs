@@ -168,7 +168,9 @@ fn next_number(held: BorrowedFd<'_>) -> Option<OwnedFd> {
     let numbers = numbers();
     // Relaxed: threads that read the same number get different descriptors from the kernel.
     let next = NEXT.load(Ordering::Relaxed);
-    let from = if numbers.contains(&next) { next } else { numbers.start };
+    // The last eighth is for the case that the numbers from `next` on are in use: the next free one would otherwise enlarge the kernel's table.
+    let turns = numbers.start..numbers.end - (numbers.end - numbers.start) / 8;
+    let from = if turns.contains(&next) { next } else { numbers.start };
     let high = fcntl_dupfd_cloexec(held, from).or_else(|_| fcntl_dupfd_cloexec(held, numbers.start)).ok()?;
     NEXT.store(high.as_raw_fd() + 1, Ordering::Relaxed);
     Some(high)
@@ -223,6 +225,7 @@ mod tests {
         for _ in 0..2 * numbers().len() {
             let number = next_number(file.as_fd()).expect("a number is free").as_raw_fd();
             assert_ne!(number, last);
+            assert!(numbers().contains(&number), "{number}");
             wrapped += usize::from(number < last);
             last = number;
         }

@@ -133,7 +133,10 @@ impl Files {
         let mut bytes = vec![0; *size as usize];
         let read = source::open(&known.path).and_then(|file| file.read_exact_at(&mut bytes, offset));
         let next = match read {
-            Ok(()) => Next::Packet(known.directory.clone(), bytes),
+            Ok(()) => {
+                known.missing = None;
+                Next::Packet(known.directory.clone(), bytes)
+            }
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 if looks < *known.missing.get_or_insert(looks) + LOOKS_FOR_MOVED {
                     return Some(Next::Moved);

@@ -7,7 +7,8 @@
 //!            the first event                 an event finds no room
 //!   EMPTY ──────────────────▶ OPEN ───────────────────────────────────▶ FULL
 //!    (0)                 (address + 1) ◀─────────────────────────── (address + 2)
-//!     ▲                    │           the consumer has released a packet │
+//!     ▲                    │          the consumer has released a packet, │
+//!     │                    │          or another ring takes its place     │
 //!     └────────────────────┴──────────────────────────────────────────────┘
 //!             the thread ends, its process is a fork, or the memory is lost
 //! ```
