@@ -96,7 +96,7 @@ const fn is_none(number: &usize) -> bool {
 /// Result of a rotation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Rotated {
+pub struct RotationResult {
     /// Its number, as in `SessionSpec::rotations`.
     pub number: u64,
     /// The closed chunks; none if nothing was recorded since the last rotation.
@@ -106,7 +106,7 @@ pub struct Rotated {
     pub error: Option<String>,
 }
 
-impl Rotated {
+impl RotationResult {
     /// The result of the rotation with this number.
     pub const fn new(number: u64, chunks: Vec<PathBuf>, error: Option<String>) -> Self {
         Self { number, chunks, error }
@@ -166,7 +166,7 @@ pub struct Ack {
     pub streams: Vec<StreamStatus>,
     /// The last rotation that was requested while it recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rotated: Option<Rotated>,
+    pub rotated: Option<RotationResult>,
     /// Size of its rings in bytes while it records; at most the session's `memory`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub ring_memory: u64,

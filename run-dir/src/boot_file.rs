@@ -32,16 +32,16 @@ pub(crate) struct BootFile<const N: usize> {
 
 impl<const N: usize> BootFile<N> {
     /// Locks the file, which need not exist yet. Waits for other processes up to a tenth of a second.
-    pub(crate) fn lock<'a>(&'a self, run_dir: &'a RunDir) -> io::Result<Locked<'a, N>> {
+    pub(crate) fn lock<'a>(&'a self, run_dir: &'a RunDir) -> io::Result<BootFileLock<'a, N>> {
         self.lock_with_tries(run_dir, TRIES)
     }
 
     /// Like `lock`, without waiting.
-    pub(crate) fn try_lock<'a>(&'a self, run_dir: &'a RunDir) -> io::Result<Locked<'a, N>> {
+    pub(crate) fn try_lock<'a>(&'a self, run_dir: &'a RunDir) -> io::Result<BootFileLock<'a, N>> {
         self.lock_with_tries(run_dir, 1)
     }
 
-    fn lock_with_tries<'a>(&'a self, run_dir: &'a RunDir, tries: u32) -> io::Result<Locked<'a, N>> {
+    fn lock_with_tries<'a>(&'a self, run_dir: &'a RunDir, tries: u32) -> io::Result<BootFileLock<'a, N>> {
         let boot = boot_id().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the machine has no boot id"))?;
         let dir = run_dir.dir();
         let name = format!("{}.lock", self.name);
@@ -54,7 +54,7 @@ impl<const N: usize> BootFile<N> {
         };
         for again in (0..tries).rev() {
             match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Locked { file: self, dir, boot, lock: lock.keep() }),
+                Ok(()) => return Ok(BootFileLock { file: self, dir, boot, lock: lock.keep() }),
                 Err(Errno::WOULDBLOCK) if again > 0 => std::thread::sleep(PAUSE),
                 Err(Errno::WOULDBLOCK) => {}
                 Err(errno) => return Err(errno.into()),
@@ -66,14 +66,14 @@ impl<const N: usize> BootFile<N> {
 
 /// A locked file. Without the lock, two processes that find no file could each write one, and each use its own numbers.
 #[derive(Debug)]
-pub(crate) struct Locked<'a, const N: usize> {
+pub(crate) struct BootFileLock<'a, const N: usize> {
     file: &'a BootFile<N>,
     dir: &'a PrivateDir,
     boot: Uuid,
     lock: Arc<Kept<File>>,
 }
 
-impl<const N: usize> Locked<'_, N> {
+impl<const N: usize> BootFileLock<'_, N> {
     /// The numbers; `None` if the file is missing, damaged or of another boot, and must be written.
     pub(crate) fn read(&self) -> Option<[i128; N]> {
         let file = self.dir.open_file(self.file.name).ok()?;
@@ -111,7 +111,7 @@ impl<const N: usize> Locked<'_, N> {
     }
 }
 
-impl<const N: usize> Drop for Locked<'_, N> {
+impl<const N: usize> Drop for BootFileLock<'_, N> {
     fn drop(&mut self) {
         // A child forked meanwhile shares the lock, so closing alone would not release it. Fails only for a bad descriptor.
         let _ = self.lock.get().map(|lock| flock(lock, FlockOperation::Unlock));

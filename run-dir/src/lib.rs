@@ -47,7 +47,7 @@ pub mod session_dir;
 pub mod stream_status;
 pub mod tsc;
 
-pub use ack::{Ack, AckState, Counters, OverBudget, Rotated, RuleAck, StateDumpStatus, TriggerAck};
+pub use ack::{Ack, AckState, Counters, OverBudget, RotationResult, RuleAck, StateDumpStatus, TriggerAck};
 pub use app::{AppStatus, ApplicationInfo, ArgumentInfo, FieldInfo, TracepointInfo, TracepointKind};
 pub use bandwidth::BandwidthUse;
 pub use notice::Notice;

@@ -192,12 +192,12 @@ impl Notice {
 }
 
 /// Settings that apply later.
-struct Pending<'a> {
+struct PendingSettings<'a> {
     session: &'a str,
     settings: &'a [String],
 }
 
-impl fmt::Display for Pending<'_> {
+impl fmt::Display for PendingSettings<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { session, settings } = self;
         let settings: Vec<_> = settings.iter().map(|setting| format!("`{setting}`")).collect();
@@ -265,12 +265,12 @@ impl fmt::Display for Notice {
                 write!(f, "new threads get no ring, and their events are lost (no_ring): {reason}")
             }
             Self::ChannelSettingsPending { session, channel, settings } => {
-                write!(f, "channel `{channel}`: {}", Pending { session, settings })
+                write!(f, "channel `{channel}`: {}", PendingSettings { session, settings })
             }
             Self::NameTaken { session, recorded } => {
                 write!(f, "there is a session {session} from outside: this one is called {recorded}")
             }
-            Self::LimitsPending { session, settings } => write!(f, "limits: {}", Pending { session, settings }),
+            Self::LimitsPending { session, settings } => write!(f, "limits: {}", PendingSettings { session, settings }),
             Self::TooManyEvents { event, others, reason } => {
                 let events = if *others == 0 { "is".to_owned() } else { format!("and {others} other events are") };
                 write!(

@@ -12,11 +12,11 @@ use tracepoint_reader::secure_exec::secure;
 
 /// The credentials of a thread: the process's own, or another user's.
 #[derive(Clone, Debug, Default)]
-pub struct Rights(Option<Arc<Other>>);
+pub struct Rights(Option<Arc<OtherUser>>);
 
 /// Another user's ids, and the groups of this process.
 #[derive(Debug)]
-struct Other {
+struct OtherUser {
     user: Uid,
     group: Gid,
     own_group: Gid,
@@ -24,7 +24,7 @@ struct Other {
 }
 
 /// Makes the thread act as the other user again when dropped.
-struct SwitchBack<'a>(&'a Other);
+struct SwitchBack<'a>(&'a OtherUser);
 
 impl Rights {
     /// The calling thread acts as `user` from now on, with `group` as its only group, and as root only inside `as_self`. Threads that it
@@ -39,7 +39,7 @@ impl Rights {
         }
         secure();
         let (user, group) = (Uid::from_raw(user), Gid::from_raw(group));
-        let other = Other { user, group, own_group: getegid(), own_groups: getgroups()? };
+        let other = OtherUser { user, group, own_group: getegid(), own_groups: getgroups()? };
         other.enter()?;
         Ok(Self(Some(Arc::new(other))))
     }
@@ -64,7 +64,7 @@ impl Rights {
     }
 }
 
-impl Other {
+impl OtherUser {
     fn enter(&self) -> io::Result<()> {
         set_thread_groups(&[self.group])?;
         set_thread_res_gid(None, self.group, None)?;

@@ -60,7 +60,7 @@ impl RunDir {
         match Self::open(&place) {
             Err(error) if error.is_missing() => {
                 let own = rustix::process::geteuid().as_raw();
-                Trusted { path: place.clone(), owner: own, group: None }.check()?;
+                TrustedUsers { path: place.clone(), owner: own, group: None }.check()?;
                 Self::at(&place)
             }
             Ok(run_dir) => run_dir.trusted()?.check().map(|()| run_dir),
@@ -69,9 +69,9 @@ impl RunDir {
     }
 
     /// Returns the users to whom a process that uses the directory offers control.
-    pub fn trusted(&self) -> Result<Trusted, RunDirError> {
+    pub fn trusted(&self) -> Result<TrustedUsers, RunDirError> {
         let stat = self.0.stat().map_err(|error| self.0.failed("open", "", error))?;
-        Ok(Trusted { path: self.path().to_owned(), owner: stat.st_uid, group: Some(stat.st_gid) })
+        Ok(TrustedUsers { path: self.path().to_owned(), owner: stat.st_uid, group: Some(stat.st_gid) })
     }
 
     /// Path of the run directory, which may not exist yet.
@@ -132,14 +132,14 @@ impl RunDir {
 
 /// The users to whom a process offers control: those who may write to its run directory.
 #[derive(Clone, Debug)]
-pub struct Trusted {
+pub struct TrustedUsers {
     path: PathBuf,
     owner: u32,
     /// The group of the directory, if that exists.
     group: Option<u32>,
 }
 
-impl Trusted {
+impl TrustedUsers {
     /// Returns whether only root, or users whom root trusts, have control.
     pub const fn is_root(&self) -> bool {
         self.owner == 0

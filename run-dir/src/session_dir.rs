@@ -26,7 +26,7 @@ mod wake;
 pub use error::RingDirError;
 pub use flushed::FlushedFile;
 pub use ledger::{MEMORY, MEMORY_SIZE, MemorySum};
-pub use leftover::{Unused, unused};
+pub use leftover::{UnusedRings, unused};
 pub use outputs::{beside_rings, listed_outputs, rings_of_output};
 pub use remote::{RemoteDir, RemoteRingDirs};
 pub use wake::{WAKE, WAKE_SIZE, open as open_wake_file};

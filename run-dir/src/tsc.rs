@@ -5,7 +5,7 @@
 //! for 10 ms, and stores the result with the start of the measurement in the file `tsc` of the run directory. Later processes extend the
 //! measurement from that start, which gives a longer baseline. Times in the file are those of the initial time namespace.
 
-use crate::boot_file::{BootFile, Locked};
+use crate::boot_file::{BootFile, BootFileLock};
 use crate::rundir::RunDir;
 use std::io;
 use std::time::Duration;
@@ -83,7 +83,7 @@ fn calibration() -> Result<Calibration, TscRefused> {
 }
 
 /// Returns the stored calibration, extended to now if that doubles its baseline; a new one if there is none or it is wrong.
-fn shared_calibration(locked: &Locked<'_, 4>, namespace: TimeNamespace) -> Result<Calibration, TscRefused> {
+fn shared_calibration(locked: &BootFileLock<'_, 4>, namespace: TimeNamespace) -> Result<Calibration, TscRefused> {
     let known = locked.read().and_then(|numbers| from_numbers(numbers, namespace));
     let (calibration, is_new) = match known.and_then(|known| Some((known, known.prolonged()?))) {
         Some((known, longer)) if longer.baseline_ns / LONGER < known.baseline_ns => (known, false),

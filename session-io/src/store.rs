@@ -133,7 +133,7 @@ pub struct StoredSession<'a> {
 pub struct Rotation {
     /// The session's generation that contains the request; wait for its acknowledgement.
     pub generation: u64,
-    /// The number of the rotation. [`Rotated`](tracepoint_run_dir::Rotated) in the acknowledgements has this number or a later one.
+    /// The number of the rotation. [`RotationResult`](tracepoint_run_dir::RotationResult) in the acknowledgements has this number or a later one.
     pub number: u64,
 }
 

@@ -21,7 +21,7 @@ pub struct Candidate {
 
 /// The result of matching rules with candidates.
 #[derive(Debug)]
-pub struct Selected {
+pub struct Selection {
     /// For each channel and candidate: true if it is recorded.
     pub recorded: Vec<Vec<bool>>,
     /// For each channel and candidate: true if a rule excludes it.
@@ -30,7 +30,7 @@ pub struct Selected {
     pub rules: Vec<Option<Result<usize, RuleError>>>,
 }
 
-impl Selected {
+impl Selection {
     /// Returns whether anything is recorded.
     pub fn records_any(&self) -> bool {
         self.recorded.iter().flatten().any(|is_recorded| *is_recorded)
@@ -38,7 +38,7 @@ impl Selected {
 }
 
 /// Matches the rules against the events of one process, by name and level. Costs one pattern match for each rule and event.
-pub fn select(spec: &SessionSpec, process: ProcessKey, exe: &str, events: &[Candidate]) -> Selected {
+pub fn select(spec: &SessionSpec, process: ProcessKey, exe: &str, events: &[Candidate]) -> Selection {
     select_with(spec, process, exe, events, |_, _, _, matched| Ok(matched))
 }
 
@@ -49,7 +49,7 @@ pub fn select_with(
     exe: &str,
     events: &[Candidate],
     mut apply: impl FnMut(&RuleEntry, &Compiled, usize, Vec<usize>) -> Result<Vec<usize>, RuleProblem>,
-) -> Selected {
+) -> Selection {
     let names = spec.channel_names();
     let mut recorded = vec![vec![false; events.len()]; names.len()];
     let mut excluded = recorded.clone();
@@ -96,5 +96,5 @@ pub fn select_with(
     for (recorded, excluded) in recorded.iter_mut().flatten().zip(excluded.iter().flatten()) {
         *recorded &= !excluded;
     }
-    Selected { recorded, excluded, rules }
+    Selection { recorded, excluded, rules }
 }

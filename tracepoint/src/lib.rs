@@ -187,7 +187,8 @@ pub use tracepoint_reader::process::{ProcessKey, ProcessKeyError};
 #[cfg(feature = "session")]
 pub use tracepoint_run_dir::{
     Ack, AckState, AppStatus, ApplicationInfo, ArgumentInfo, Counters, DirError, FieldInfo, Notice, OverBudget, Rights,
-    RingDirError, Rotated, RuleAck, RunDir, RunDirError, StateDumpStatus, TracepointInfo, TracepointKind, TriggerAck,
+    RingDirError, RotationResult, RuleAck, RunDir, RunDirError, StateDumpStatus, TracepointInfo, TracepointKind,
+    TriggerAck,
 };
 #[cfg(feature = "session")]
 pub use tracepoint_session::{

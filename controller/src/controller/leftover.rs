@@ -14,7 +14,7 @@ use tracepoint_run_dir::layout::{RINGS, SESSIONS, STATISTICS};
 use tracepoint_run_dir::lock::Lock;
 use tracepoint_run_dir::private_dir::PrivateDir;
 use tracepoint_run_dir::rundir::RunDir;
-use tracepoint_run_dir::session_dir::{self, KeepDead, Unused, rings_of_output};
+use tracepoint_run_dir::session_dir::{self, KeepDead, UnusedRings, rings_of_output};
 use tracepoint_session_spec::check_name;
 
 /// Maximum size of all kept rings except those of the newest session, in bytes.
@@ -83,7 +83,7 @@ impl Controller {
             self.store.sessions().remove_empty(name);
             unused = session_dir::unused(&dir)?;
         }
-        let Unused { processes, bytes, changed, .. } = unused;
+        let UnusedRings { processes, bytes, changed, .. } = unused;
         Some(Leftover { name: name.to_owned(), path: dir.path().to_owned(), processes, bytes, changed })
     }
 

@@ -21,8 +21,8 @@ use tracepoint::{
     ArgumentInfo, BudgetSpec, Channel, ChannelSpec, ControlError, Controller, Counters, CpuPercent, CpuPercentError,
     DirError, Do, DrainedBy, Dump, FieldInfo, Level, Limit, LimitError, Limits, Location, Marker, NameError,
     NamedSession, NotFound, Notice, OverBudget, ParseLevelError, Platform, Probe, ProcessKey, ProcessKeyError,
-    ProcessStatistics, Recorded, Recorder, RecoverError, RegisterError, Removed, Rights, RingDirError, Rotated,
-    Rotation, Rule, RuleAck, RuleError, RuleProblem, RuleStatistic, RunDir, RunDirError, Session, SessionBuilder,
+    ProcessStatistics, Recorded, Recorder, RecoverError, RegisterError, Removed, Rights, RingDirError, Rotation,
+    RotationResult, Rule, RuleAck, RuleError, RuleProblem, RuleStatistic, RunDir, RunDirError, Session, SessionBuilder,
     SessionError, SessionInCode, SessionSpec, SessionStatistics, SinkFailure, SinkSource, SinkSpec, SnapshotSummary,
     SpecError, State, StateDump, StateDumpStatus, StatisticResult, Status, StreamSpec, Summary, SwitchError,
     Tracepoint, TracepointInfo, TracepointKind, TriggerAck, TriggerSpec, Unmatched, When, filter, testing, trigger,
@@ -286,7 +286,7 @@ fn descriptions_and_errors() -> Outcome {
         Vec<Option<RuleAck>>: ack.rules;
         Vec<&TriggerAck>: ack.triggers.values().collect::<Vec<_>>();
         Vec<OverBudget>: ack.over_budget;
-        Option<Rotated>: ack.rotated;
+        Option<RotationResult>: ack.rotated;
         Counters: Counters::default();
         ProcessKey: ack.process;
         ProcessKeyError: "7".parse::<ProcessKey>().unwrap_err();

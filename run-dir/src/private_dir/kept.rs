@@ -12,9 +12,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
-static KEPT: OnceLock<Kept> = OnceLock::new();
+static KEPT: OnceLock<KeptDirectory> = OnceLock::new();
 
-struct Kept {
+struct KeptDirectory {
     root: (u64, u64),
     path: PathBuf,
     fd: Reopened<OwnedFd>,
@@ -31,7 +31,7 @@ impl PrivateDir {
         let (Some(root), Ok(path), Ok(fd)) = (root(), std::path::absolute(&self.path), self.again()) else {
             return;
         };
-        let _ = KEPT.set(Kept { root, path, fd });
+        let _ = KEPT.set(KeptDirectory { root, path, fd });
     }
 
     fn again(&self) -> std::io::Result<Reopened<OwnedFd>> {

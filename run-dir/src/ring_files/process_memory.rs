@@ -47,12 +47,12 @@ pub struct ProcessMemory {
     used: AtomicU64,
     /// The sum over the session's processes; `None` if unknown.
     session: Option<Box<dyn SharedMemory>>,
-    seen: Mutex<Seen>,
+    seen: Mutex<Observations>,
 }
 
 /// The last observations.
 #[derive(Debug, Default)]
-struct Seen {
+struct Observations {
     /// The places, the time of the observation, and the bytes that the rings of the session took then.
     places: Option<(Instant, u64, Vec<Place>)>,
     /// Time and reason of the last refusal, if no request has succeeded since.
@@ -85,7 +85,7 @@ impl ProcessMemory {
         self.seen().refusal.as_ref().map(|(.., text)| text.clone())
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn seen(&self) -> MutexGuard<'_, Observations> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

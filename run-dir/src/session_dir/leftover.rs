@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Rings without a user.
 #[derive(Debug)]
-pub struct Unused {
+pub struct UnusedRings {
     /// The number of processes that they belong to.
     pub processes: usize,
     /// Their size in the file system, in bytes.
@@ -19,9 +19,9 @@ pub struct Unused {
 }
 
 /// Returns the rings in a session's directory that no process records into and no recorder drains; `None` if there are none.
-pub fn unused(session: &PrivateDir) -> Option<Unused> {
+pub fn unused(session: &PrivateDir) -> Option<UnusedRings> {
     let rings = session.open_subdir(RINGS).ok()?;
-    let mut sum = Unused { processes: 0, bytes: 0, changed: UNIX_EPOCH, partly_removed: false };
+    let mut sum = UnusedRings { processes: 0, bytes: 0, changed: UNIX_EPOCH, partly_removed: false };
     for (_, dir) in dead::process_dirs(&rings).ok()? {
         if dead::is_alive(&dir) || has_consumer(&rings, &dir) {
             continue;

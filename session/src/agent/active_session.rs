@@ -24,7 +24,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tracepoint_run_dir::ack::{Ack, ChannelCounters, Counters, Rotated, RuleAck, files};
+use tracepoint_run_dir::ack::{Ack, ChannelCounters, Counters, RotationResult, RuleAck, files};
 use tracepoint_run_dir::notice::Notice;
 use tracepoint_run_dir::private_dir::{PrivateDir, refused};
 use tracepoint_session_io::owner;
@@ -356,7 +356,7 @@ impl ActiveSession {
             Ok(chunks) => (chunks, None),
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
-        self.ack.rotated = Some(Rotated::new(number, chunks, error));
+        self.ack.rotated = Some(RotationResult::new(number, chunks, error));
     }
 
     /// Returns whether this process records or computes statistics for it.

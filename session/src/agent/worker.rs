@@ -31,7 +31,7 @@ use tracepoint_run_dir::bell::Bell;
 use tracepoint_run_dir::layout::{LOG, SESSIONS};
 use tracepoint_run_dir::notice::Notice;
 use tracepoint_run_dir::private_dir::PrivateDir;
-use tracepoint_run_dir::rundir::{RunDir, Trusted};
+use tracepoint_run_dir::rundir::{RunDir, TrustedUsers};
 use tracepoint_session_io::store::log_line;
 use tracepoint_session_spec::check_name;
 use tracepoint_sinks::own_thread;
@@ -61,7 +61,7 @@ pub(super) struct Worker {
     bell: Bell,
     sessions: PrivateDir,
     /// The users to whom the process offers control.
-    trusted: Trusted,
+    trusted: TrustedUsers,
     context: Context,
     active: BTreeMap<String, ActiveSession>,
     /// Recordings of removed sessions that are still ending, with the session's name.
