@@ -37,9 +37,9 @@ pub use limit::{Limit, LimitError};
 pub use name::{NameError, check_name};
 pub use random_id::random_id;
 pub use spec::{
-    Aggregate, BudgetSpec, ChannelSpec, Compiled, CpuPercent, CpuPercentError, Do, DrainedBy, LevelRule, Limits,
-    NameRule, Owner, Rule, RuleEntry, RuleError, RuleProblem, RuleStatistic, SessionSpec, SinkSource, SinkSpec,
-    SpecError, State, StreamSpec, Threshold, TriggerEntry, TriggerSpec, When, signal_number,
+    Aggregate, BudgetSpec, ChannelSpec, Compiled, CpuPercent, CpuPercentError, DrainedBy, LevelRule, Limits, NameRule,
+    Owner, Rule, RuleEntry, RuleError, RuleProblem, RuleStatistic, SessionSpec, SinkSource, SinkSpec, SpecError, State,
+    StreamSpec, Threshold, TriggerAction, TriggerCondition, TriggerEntry, TriggerSpec, signal_number,
 };
 pub use trace_filter::{TraceFilter, TraceFilterError, check_fields};
 pub use trace_statistic::TraceStatistic;

@@ -60,7 +60,7 @@ pub use sink::SinkSpec;
 pub use sink_source::SinkSource;
 pub use stream::StreamSpec;
 pub use trigger::{Aggregate, Threshold, TriggerEntry, signal_number};
-pub use trigger::{Do, TriggerSpec, When};
+pub use trigger::{TriggerAction, TriggerCondition, TriggerSpec};
 
 use crate::random_id::random_id;
 use serde::{Deserialize, Serialize};

@@ -45,7 +45,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tracepoint_core::channel::OpenChannel;
 use tracepoint_reader::process::ProcessKey;
-use tracepoint_session_spec::{Threshold, TriggerSpec, When};
+use tracepoint_session_spec::{Threshold, TriggerCondition, TriggerSpec};
 use tracepoint_sinks::own_thread;
 use words::Word;
 
@@ -142,7 +142,7 @@ impl InProcessTriggers {
     /// Starts, at the end of the process, the actions of triggers with that condition, and those for conditions that have occurred before.
     pub(crate) fn begin_exit(&self) {
         if let Some(running) = self.running.as_ref().filter(|running| running.is_ours()) {
-            running.shared.report(&When::Exit, |_| ());
+            running.shared.report(&TriggerCondition::Exit, |_| ());
             running.stop();
         }
     }
@@ -229,19 +229,21 @@ impl Running {
         }
         let mut events = None;
         let source = match &spec.when {
-            When::Event(rule) => {
+            TriggerCondition::Event(rule) => {
                 let watch = EventWatch::start(rule, program, self.shared.word)?;
                 events = Some(watch.len());
                 Source::Event(watch)
             }
-            When::Signal(name) => Source::Signal(SignalWatch::start(name)?),
-            When::RingFull(_) | When::Lost => Source::Rings(RingWatch::new(&spec.when, channels)),
-            When::Statistic(text) => {
+            TriggerCondition::Signal(name) => Source::Signal(SignalWatch::start(name)?),
+            TriggerCondition::RingFull(_) | TriggerCondition::Lost => {
+                Source::Rings(RingWatch::new(&spec.when, channels))
+            }
+            TriggerCondition::Statistic(text) => {
                 let watch = StatisticWatch::new(text.parse::<Threshold>()?, &[]);
                 events = Some(watch.follow(statistics));
                 Source::Statistic(watch)
             }
-            When::Panic => {
+            TriggerCondition::Panic => {
                 panics::watch(&self.shared);
                 Source::Reported
             }

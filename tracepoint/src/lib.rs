@@ -203,9 +203,9 @@ pub use tracepoint_session_io::statistics::{ProcessStatistics, SessionStatistics
 pub use tracepoint_session_io::{ControlError, store::Rotation};
 #[cfg(feature = "session")]
 pub use tracepoint_session_spec::{
-    BudgetSpec, ChannelSpec, CpuPercent, CpuPercentError, Do, DrainedBy, Limit, LimitError, Limits, NameError, Rule,
+    BudgetSpec, ChannelSpec, CpuPercent, CpuPercentError, DrainedBy, Limit, LimitError, Limits, NameError, Rule,
     RuleError, RuleProblem, RuleStatistic, SessionSpec, SinkSource, SinkSpec, SpecError, State, StreamSpec,
-    TriggerSpec, When, filter,
+    TriggerAction, TriggerCondition, TriggerSpec, filter,
 };
 #[cfg(feature = "session")]
 pub use tracepoint_sinks::own_thread::inherit_scheduling;

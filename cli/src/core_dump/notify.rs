@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tracepoint_controller::core_dump::{CoreArguments, act_as_dumper, log_to_kernel, run_helper};
 use tracepoint_controller::trigger::{TriggerError, trigger_fire};
-use tracepoint_session_spec::When;
+use tracepoint_session_spec::TriggerCondition;
 
 /// Fires the triggers of a core dump; run by the kernel
 ///
@@ -76,7 +76,7 @@ impl Notify {
 
 /// Fires the triggers, as the user of the process.
 fn act(core: &CoreArguments) -> VerbResult {
-    let fire = |run_dir: &Path| trigger_fire(When::CoreDump, Some(&run_dir.join("notify")), core.dump());
+    let fire = |run_dir: &Path| trigger_fire(TriggerCondition::CoreDump, Some(&run_dir.join("notify")), core.dump());
     match act_as_dumper(core, fire)? {
         // Without a run directory the process was not traced.
         None | Some(Ok(_)) => Ok(Outcome::Success),

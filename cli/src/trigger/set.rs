@@ -15,7 +15,7 @@ use std::time::Duration;
 use tracepoint_controller::trigger::{TriggerOptions, Watchers, trigger_remove, trigger_set};
 use tracepoint_controller::{Controller, NamedSession};
 use tracepoint_run_dir::{Ack, TriggerAck};
-use tracepoint_session_spec::{Do, Limit, Rule, SessionSpec, When};
+use tracepoint_session_spec::{Limit, Rule, SessionSpec, TriggerAction, TriggerCondition};
 
 /// A kind of condition on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -146,7 +146,7 @@ impl Trigger {
         (options.before, options.after) = (self.before, self.after);
         (options.keep, options.max_size) = (self.keep, self.max_size);
         let described = when.to_string();
-        let event = if let When::Event(rule) = &when { Some(rule.clone()) } else { None };
+        let event = if let TriggerCondition::Event(rule) = &when { Some(rule.clone()) } else { None };
         let event = event.filter(|_| !self.wait);
         if let Some(rule) = &event {
             require_event(&controller, &session, rule)?;
@@ -202,17 +202,17 @@ impl Trigger {
     }
 
     /// The condition, and the words after it.
-    fn when(&self) -> Result<(When, &[String]), Failure> {
+    fn when(&self) -> Result<(TriggerCondition, &[String]), Failure> {
         let kind = self.when.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
         let takes_value =
             matches!(self.when, Kind::Event | Kind::RingFull | Kind::Size | Kind::Signal | Kind::Statistic);
         let (value, actions) = if takes_value { self.words.split_at(1) } else { self.words.split_at(0) };
         let invalid = |reason| Failure::Usage(format!("the condition `{kind}` cannot be used: {reason}"));
         let mut when = match (self.when, value) {
-            (Kind::Size, [size]) => When::Size(units::size(size).map_err(invalid)?),
+            (Kind::Size, [size]) => TriggerCondition::Size(units::size(size).map_err(invalid)?),
             (_, value) => [std::slice::from_ref(&kind), value].concat().join(" ").parse().map_err(invalid)?,
         };
-        if let When::Event(rule) = &mut when {
+        if let TriggerCondition::Event(rule) = &mut when {
             (rule.filter, rule.level, rule.exe) = (self.filter.clone(), self.level.clone(), self.exe.clone());
         } else if self.filter.is_some() || self.level.is_some() || self.exe.is_some() {
             return Err(Failure::Usage(format!("`--filter`, `--level` and `--exe` are for `event`, not for `{kind}`")));
@@ -221,25 +221,25 @@ impl Trigger {
     }
 
     /// The actions named by the words; at least one.
-    fn actions(&self, mut words: &[String], session: &str) -> Result<Vec<Do>, Failure> {
+    fn actions(&self, mut words: &[String], session: &str) -> Result<Vec<TriggerAction>, Failure> {
         let mut actions = Vec::new();
         while let [word, rest @ ..] = words {
             words = rest;
             actions.push(match word.as_str() {
-                "snapshot" => Do::Snapshot(match &self.output {
+                "snapshot" => TriggerAction::Snapshot(match &self.output {
                     Some(output) => std::path::absolute(output)?,
                     None => default_output(session)?,
                 }),
-                "start" => Do::Start,
-                "stop" => Do::Stop,
-                "rotate" => Do::Rotate,
-                "notify" => Do::Notify,
+                "start" => TriggerAction::Start,
+                "stop" => TriggerAction::Stop,
+                "rotate" => TriggerAction::Rotate,
+                "notify" => TriggerAction::Notify,
                 "run" => {
                     let [program, arguments @ ..] = std::mem::take(&mut words) else {
                         return Err(Failure::Usage("`run` takes a program: `run PROGRAM ARG…`".to_owned()));
                     };
                     let program = find_program(program)?;
-                    Do::Run(std::iter::once(program).chain(arguments.iter().cloned()).collect())
+                    TriggerAction::Run(std::iter::once(program).chain(arguments.iter().cloned()).collect())
                 }
                 other => {
                     return Err(Failure::Usage(format!(

@@ -29,7 +29,7 @@ use tracepoint_session_io::trigger::connection::{NOTIFY, connect_to, exchange};
 use tracepoint_session_io::trigger::in_code::{self, ProcessTriggers};
 use tracepoint_session_io::trigger::state::{self, TriggerState};
 use tracepoint_session_io::trigger::{ANSWER_TIMEOUT, CoreDump, Fired, TriggerError, TriggerRunner};
-use tracepoint_session_spec::{Do, DrainedBy, RuleStatistic, Threshold, TriggerSpec, When};
+use tracepoint_session_spec::{DrainedBy, RuleStatistic, Threshold, TriggerAction, TriggerCondition, TriggerSpec};
 
 /// Maximum time to wait for a place in the queue of a listener.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -43,7 +43,7 @@ pub struct TriggerOptions {
     /// As [`TriggerSpec::id`].
     pub id: Option<String>,
     /// Further actions, done after the first.
-    pub then: Vec<Do>,
+    pub then: Vec<TriggerAction>,
     /// As [`TriggerSpec::every`].
     pub every: Option<u64>,
     /// As [`TriggerSpec::once_after`].
@@ -61,7 +61,7 @@ pub struct TriggerOptions {
 }
 
 impl TriggerOptions {
-    fn spec(&self, when: When, action: Do) -> TriggerSpec {
+    fn spec(&self, when: TriggerCondition, action: TriggerAction) -> TriggerSpec {
         let mut spec = TriggerSpec::new(when, action);
         spec.id = self.id.clone().unwrap_or_default();
         spec.actions.extend(self.then.iter().cloned());
@@ -82,11 +82,11 @@ impl TriggerOptions {
 /// computes the statistic of the condition.
 pub fn trigger_set(
     session: &NamedSession<'_>,
-    when: When,
-    action: Do,
+    when: TriggerCondition,
+    action: TriggerAction,
     options: &TriggerOptions,
 ) -> Result<String, TriggerError> {
-    if let When::Statistic(text) = &when {
+    if let TriggerCondition::Statistic(text) = &when {
         require_statistic(session, text)?;
     }
     let what = format!("trigger {when}");
@@ -160,14 +160,18 @@ pub fn trigger_remove(session: &NamedSession<'_>, id: &str) -> Result<(), Trigge
 ///
 /// # Errors
 ///
-/// [`TriggerError::NotFired`] if `when` is not [`When::CoreDump`]: other conditions are detected by the library, not reported.
+/// [`TriggerError::NotFired`] if `when` is not [`TriggerCondition::CoreDump`]: other conditions are detected by the library, not reported.
 /// [`TriggerError::NotPermitted`], [`TriggerError::Unsupported`], [`TriggerError::Malformed`] and [`TriggerError::ListenerAction`] are the
 /// negative answers of a listener. [`TriggerError::Control`] is also returned if this process has more rights than the owner of the run
 /// directory, whose sessions name outputs and programs. [`TriggerError::Action`] is the error of the first action that failed in this
 /// process; the others were done. [`TriggerError::Socket`] and [`TriggerError::Control`]: the path or the run directory cannot be used.
 #[expect(clippy::needless_pass_by_value, reason = "a condition without a value reads best by value")]
-pub fn trigger_fire(when: When, socket_path: Option<&Path>, payload: &CoreDump) -> Result<Fired, TriggerError> {
-    if when != When::CoreDump {
+pub fn trigger_fire(
+    when: TriggerCondition,
+    socket_path: Option<&Path>,
+    payload: &CoreDump,
+) -> Result<Fired, TriggerError> {
+    if when != TriggerCondition::CoreDump {
         return Err(TriggerError::NotFired { when: when.kind() });
     }
     let path = socket_path.map_or_else(|| RunDir::place().join(NOTIFY), Path::to_owned);

@@ -31,7 +31,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tracepoint_run_dir::layout::{APPS, SESSIONS};
 use tracepoint_run_dir::rundir::RunDir;
 use tracepoint_session_io::trigger::{Detail, Occurrence, state};
-use tracepoint_session_spec::{State, TriggerSpec, When};
+use tracepoint_session_spec::{State, TriggerCondition, TriggerSpec};
 
 /// The interval between two checks of outputs and directories.
 const LOOK: Duration = Duration::from_millis(500);
@@ -43,7 +43,7 @@ const LOOK_WITHOUT_TRIGGERS: Duration = Duration::from_secs(10);
 pub(super) struct Seen {
     pub(super) session: String,
     /// The condition as in the triggers, to select those that it fires.
-    pub(super) when: When,
+    pub(super) when: TriggerCondition,
     pub(super) occurrence: Occurrence,
 }
 
@@ -89,7 +89,7 @@ impl Watcher {
     fn look_at_processes(&mut self, controller: &Controller) -> Vec<Ended> {
         let is_needless = |session: &String| {
             let processes = controller.apps().names().map_or(0, |names| names.len());
-            !has_descriptors(processes) && !has_trigger(controller, session, &When::Killed)
+            !has_descriptors(processes) && !has_trigger(controller, session, &TriggerCondition::Killed)
         };
         if self.only.as_ref().is_some_and(is_needless) {
             self.processes = Processes::default();
@@ -145,7 +145,7 @@ impl Watcher {
             return Vec::new();
         }
         let Some(controller) = self.controller() else { return Vec::new() };
-        let has_trigger = |name: &String| has_trigger(&controller, name, &When::Killed);
+        let has_trigger = |name: &String| has_trigger(&controller, name, &TriggerCondition::Killed);
         let sessions: Vec<_> = controller.sessions().unwrap_or_default().into_iter().filter(has_trigger).collect();
         let mut seen = Vec::new();
         for process in ended {
@@ -156,7 +156,7 @@ impl Watcher {
                 };
                 if process.death.is_kill(ack.state, has_core_handler) {
                     let occurrence = killed(&process, &ack.name);
-                    seen.push(Seen { session: session.clone(), when: When::Killed, occurrence });
+                    seen.push(Seen { session: session.clone(), when: TriggerCondition::Killed, occurrence });
                 }
             }
         }
@@ -179,10 +179,12 @@ impl Watcher {
         for name in names {
             let Ok(session) = controller.session(&name) else { continue };
             let Ok(spec) = session.spec() else { continue };
-            let is_seen_here =
-                |trigger: &TriggerSpec| matches!(trigger.when, When::Killed | When::Size(_) | When::Rotated);
+            let is_seen_here = |trigger: &TriggerSpec| {
+                matches!(trigger.when, TriggerCondition::Killed | TriggerCondition::Size(_) | TriggerCondition::Rotated)
+            };
             is_needed |= spec.triggers().flatten().any(is_seen_here);
-            let is_of_outputs = |trigger: &&TriggerSpec| matches!(trigger.when, When::Size(_) | When::Rotated);
+            let is_of_outputs =
+                |trigger: &&TriggerSpec| matches!(trigger.when, TriggerCondition::Size(_) | TriggerCondition::Rotated);
             let triggers = spec.triggers().flatten().filter(is_of_outputs);
             let triggers: Vec<_> = triggers
                 .filter_map(|trigger| Some((trigger, state::read(&session.dir().ok()?, &trigger.id))))
@@ -223,13 +225,13 @@ fn has_descriptors(processes: usize) -> bool {
 }
 
 /// Returns whether a session has a trigger with this condition.
-fn has_trigger(controller: &Controller, session: &str, when: &When) -> bool {
+fn has_trigger(controller: &Controller, session: &str, when: &TriggerCondition) -> bool {
     let spec = controller.session(session).ok().and_then(|session| session.spec().ok());
     spec.is_some_and(|spec| spec.triggers().flatten().any(|trigger| trigger.when == *when))
 }
 
 fn killed(process: &Ended, name: &str) -> Occurrence {
-    let mut occurrence = Occurrence::new(&When::Killed, process.pid, SystemTime::now());
+    let mut occurrence = Occurrence::new(&TriggerCondition::Killed, process.pid, SystemTime::now());
     occurrence.add("killed_name", Detail::Text(name.to_owned()));
     match process.death {
         Death::Signal { number, .. } => occurrence.add("killed_signal", Detail::Number(number.into())),

@@ -5,7 +5,7 @@ use super::fire::TriggerStatus;
 use super::socket::owner;
 use std::path::Path;
 use tracepoint_session_io::trigger::connection::NOTIFY;
-use tracepoint_session_spec::{Do, When};
+use tracepoint_session_spec::{TriggerAction, TriggerCondition};
 
 /// The watchers that detect conditions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,21 +29,23 @@ impl Watchers {
         if self.listener.is_some() {
             return None;
         }
-        if trigger.when == When::CoreDump && !self.core_handler {
+        if trigger.when == TriggerCondition::CoreDump && !self.core_handler {
             return Some(
                 "the kernel starts no helper for core dumps (`tracectl install-core-handler`), and no `tracectl listen` runs \
                  that another helper could write to",
             );
         }
         let in_process = trigger.when.is_noticed_in_process();
-        if trigger.when != When::CoreDump && !in_process && !is_recorded {
+        if trigger.when != TriggerCondition::CoreDump && !in_process && !is_recorded {
             return Some("nobody watches for its condition: no `tracectl listen` runs");
         }
-        let needs = |action: &Do| matches!(action, Do::Notify) || (in_process && matches!(action, Do::Run(_)));
+        let needs = |action: &TriggerAction| {
+            matches!(action, TriggerAction::Notify) || (in_process && matches!(action, TriggerAction::Run(_)))
+        };
         if trigger.actions.iter().any(needs) {
             return Some("its actions `notify` and `run` are done by `tracectl listen`, which does not run");
         }
-        let waits = *is_recorded && !in_process && trigger.when != When::CoreDump;
+        let waits = *is_recorded && !in_process && trigger.when != TriggerCondition::CoreDump;
         trigger
             .after
             .filter(|_| !waits)

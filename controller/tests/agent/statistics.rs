@@ -14,7 +14,7 @@ use tracepoint_probes::snapshot::{Distribution, Results};
 use tracepoint_run_dir::{Ack, AckState, RuleAck, TriggerAck};
 use tracepoint_session::Agent;
 use tracepoint_session_io::statistics::StatisticResult;
-use tracepoint_session_spec::{Do, Rule, SessionSpec, SinkSpec, State, When};
+use tracepoint_session_spec::{Rule, SessionSpec, SinkSpec, State, TriggerAction, TriggerCondition};
 
 tracepoint::define_trace! {
     provider = "shop";
@@ -357,8 +357,8 @@ fn a_statistic_over_its_limit_is_a_condition() -> Outcome {
     let place = Place::new();
     let mut shop = start(&place, "statistics::a_statistic_over_its_limit_is_a_condition");
     let mut spec = spec(&[Rule::new("shop:answered").statistic("hist(size) by path")]);
-    spec.trigger(When::Statistic("max of hist(size) by path > 500".to_owned()), Do::Stop)?;
-    spec.trigger(When::Statistic("rate of count > 1".to_owned()), Do::Stop)?;
+    spec.trigger(TriggerCondition::Statistic("max of hist(size) by path > 500".to_owned()), TriggerAction::Stop)?;
+    spec.trigger(TriggerCondition::Statistic("rate of count > 1".to_owned()), TriggerAction::Stop)?;
     let session = place.controller.create("numbers", &spec)?;
     let ack = only(place.acks(&session));
     assert_eq!((&ack.triggers["t1"], &ack.triggers["t2"]), (&TriggerAck::Events(1), &TriggerAck::Events(0)));

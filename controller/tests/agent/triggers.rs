@@ -22,7 +22,7 @@ use tracepoint_controller::trigger::{
     trigger_set,
 };
 use tracepoint_run_dir::RunDir;
-use tracepoint_session_spec::{Do, State, When};
+use tracepoint_session_spec::{State, TriggerAction, TriggerCondition};
 
 /// A session without a sink that keeps the newest events.
 fn flight<'a>(place: &'a Place, name: &str) -> NamedSession<'a> {
@@ -40,7 +40,7 @@ fn core(pid: u32) -> CoreDump {
 }
 
 fn fire(place: &Place, core: &CoreDump) -> Result<Fired, TriggerError> {
-    trigger_fire(When::CoreDump, Some(&socket(place)), core)
+    trigger_fire(TriggerCondition::CoreDump, Some(&socket(place)), core)
 }
 
 /// Returns the only trigger of a session.
@@ -101,7 +101,12 @@ fn a_core_dump_takes_a_snapshot() -> Outcome {
     let session = flight(&place, "flight");
     place.until_recorded(&session, 20);
     let out = place.out("flight");
-    let id = trigger_set(&session, When::CoreDump, Do::Snapshot(out.clone()), &TriggerOptions::default())?;
+    let id = trigger_set(
+        &session,
+        TriggerCondition::CoreDump,
+        TriggerAction::Snapshot(out.clone()),
+        &TriggerOptions::default(),
+    )?;
     assert_eq!(id, "t1");
     assert_eq!(status(&session).state.occurred, 0);
     let listening = Listening::start(&place.run_dir());
@@ -145,7 +150,7 @@ fn a_core_dump_takes_a_snapshot() -> Outcome {
     place.until_recorded(&session, 5);
     trigger_remove(&session, "t1")?;
     assert!(matches!(trigger_remove(&session, "t1"), Err(TriggerError::NoTrigger { .. })));
-    trigger_set(&session, When::CoreDump, Do::Stop, &TriggerOptions::default())?;
+    trigger_set(&session, TriggerCondition::CoreDump, TriggerAction::Stop, &TriggerOptions::default())?;
     assert_eq!(status(&session).state.fired, 0, "it is a new one");
     session.destroy(PATIENCE, true)?;
     assert!(!place.run_dir().join("sessions/flight").exists());
@@ -169,10 +174,10 @@ fn without_a_listener_the_one_who_fires_acts() -> Outcome {
     let mut options = TriggerOptions::default();
     options.keep = Some(3);
     for session in [&one, &two] {
-        trigger_set(session, When::CoreDump, Do::Snapshot(out.clone()), &options)?;
+        trigger_set(session, TriggerCondition::CoreDump, TriggerAction::Snapshot(out.clone()), &options)?;
     }
     let before = one.spec()?.generation;
-    trigger_set(&one, When::CoreDump, Do::Snapshot(out.clone()), &options)?;
+    trigger_set(&one, TriggerCondition::CoreDump, TriggerAction::Snapshot(out.clone()), &options)?;
     assert_eq!((one.spec()?.generation, one.triggers()?.len()), (before, 1), "it is set already");
 
     // Eight at once, of the same process.
@@ -209,8 +214,8 @@ fn actions_are_done_in_order_although_one_fails() -> Outcome {
     let file = place.temp.path().join("file");
     fs::write(&file, "")?;
     let mut options = TriggerOptions::default();
-    options.then = vec![Do::Stop];
-    trigger_set(&session, When::CoreDump, Do::Snapshot(file.join("x")), &options)?;
+    options.then = vec![TriggerAction::Stop];
+    trigger_set(&session, TriggerCondition::CoreDump, TriggerAction::Snapshot(file.join("x")), &options)?;
     // The listener reports the failure by a negative answer, the function by an error, and it is stored in the state.
     let listening = Listening::start(&place.run_dir());
     let error = fire(&place, &core(1)).expect_err("the place is a file");
@@ -255,7 +260,12 @@ fn a_full_disk_is_reported_and_nothing_is_left() -> Outcome {
     let child = place.start("triggers::a_full_disk_is_reported_and_nothing_is_left");
     let session = flight(&place, "flight");
     place.until_recorded(&session, 5);
-    trigger_set(&session, When::CoreDump, Do::Snapshot(out.clone()), &TriggerOptions::default())?;
+    trigger_set(
+        &session,
+        TriggerCondition::CoreDump,
+        TriggerAction::Snapshot(out.clone()),
+        &TriggerOptions::default(),
+    )?;
     let ballast = fill_up(&out)?;
     let error = fire(&place, &core(1)).expect_err("the disk is full");
     assert!(matches!(&error, TriggerError::Action { errno: 28, .. }), "{error:?}");
@@ -266,7 +276,7 @@ fn a_full_disk_is_reported_and_nothing_is_left() -> Outcome {
     // A snapshot that exceeds the limit alone is removed.
     let mut options = TriggerOptions::default();
     options.max_size = Some(1);
-    trigger_set(&session, When::CoreDump, Do::Snapshot(out.clone()), &options)?;
+    trigger_set(&session, TriggerCondition::CoreDump, TriggerAction::Snapshot(out.clone()), &options)?;
     let error = fire(&place, &core(1)).expect_err("it is too large").to_string();
     assert!(error.contains("trigger t2") && error.contains("--max-size"), "{error}");
     assert_eq!(snapshots(&out).len(), 1, "that of the other trigger");
@@ -286,7 +296,7 @@ fn clients_do_not_harm_each_other() -> Outcome {
     let out = place.out("flight");
     let mut options = TriggerOptions::default();
     options.keep = Some(100);
-    trigger_set(&session, When::CoreDump, Do::Snapshot(out.clone()), &options)?;
+    trigger_set(&session, TriggerCondition::CoreDump, TriggerAction::Snapshot(out.clone()), &options)?;
     let _listening = Listening::start(&place.run_dir());
     // Clients that send nothing, stall within a message, or never read an answer.
     let silent: Vec<_> = (0..10).map(|_| Client::connect(&socket(&place))).collect::<Result<_, _>>()?;
@@ -365,7 +375,8 @@ fn only_this_user_and_root_are_served() -> Outcome {
         }
         "fire" => {
             let path = variable("TRACEPOINT_RUN_DIR")?.join("notify");
-            let error = trigger_fire(When::CoreDump, Some(&path), &core(1)).expect_err("it is another user's");
+            let error =
+                trigger_fire(TriggerCondition::CoreDump, Some(&path), &core(1)).expect_err("it is another user's");
             assert!(matches!(error, TriggerError::NotPermitted { .. }), "{error:?}");
             let mut client = Client::connect(&path)?;
             // The connection may be closed already.
@@ -395,7 +406,7 @@ fn only_this_user_and_root_are_served() -> Outcome {
     };
     let listening = crate::common::until_ready(&mut as_user(USERS[0], "listen"));
     let path = run_dir.join("notify");
-    assert_eq!(trigger_fire(When::CoreDump, Some(&path), &core(1))?, Fired::ByListener, "root");
+    assert_eq!(trigger_fire(TriggerCondition::CoreDump, Some(&path), &core(1))?, Fired::ByListener, "root");
     // Another user cannot reach the socket. If it were open to all, the listener would refuse.
     let mut client = as_user(USERS[1], "fire");
     assert!(!client.output()?.status.success());
@@ -416,7 +427,7 @@ fn a_session_in_code_has_triggers() -> Outcome {
         Session::builder("code")
             .events("traced:*")
             .channel(Channel::overwrite(1 << 20))
-            .trigger(When::CoreDump, Do::Snapshot(out(dir)))
+            .trigger(TriggerCondition::CoreDump, TriggerAction::Snapshot(out(dir)))
     };
     if part() == "code" {
         let session = flight(&PathBuf::from(std::env::var_os("TEST_OUT").ok_or("no place")?)).start()?;
@@ -456,7 +467,7 @@ fn a_session_in_code_has_triggers() -> Outcome {
     assert_eq!(fs::read_dir(place.run_dir().join("sessions/code/rings"))?.count(), 1);
 
     for builder in [
-        flight(Path::new("/x")).trigger(When::CoreDump, Do::Stop),
+        flight(Path::new("/x")).trigger(TriggerCondition::CoreDump, TriggerAction::Stop),
         flight(Path::new("not absolute")),
         flight(Path::new("/x")).in_memory(),
         flight(Path::new("/x")).dir(place.temp.path()),

@@ -19,13 +19,14 @@ use tracepoint::sinks::{
 use tracepoint::{
     Ack, AckState, Acknowledged, Agent, AgentBuilder, AgentError, AppStatus, Application, ApplicationInfo, Argument,
     ArgumentInfo, BudgetSpec, Channel, ChannelSpec, ControlError, Controller, Counters, CpuPercent, CpuPercentError,
-    DirError, Do, DrainedBy, Dump, FieldInfo, Level, Limit, LimitError, Limits, Location, Marker, NameError,
-    NamedSession, NotFound, Notice, OverBudget, ParseLevelError, Platform, Probe, ProcessKey, ProcessKeyError,
-    ProcessStatistics, Recorded, Recorder, RecoverError, RegisterError, Removed, Rights, RingDirError, Rotation,
-    RotationResult, Rule, RuleAck, RuleError, RuleProblem, RuleStatistic, RunDir, RunDirError, Session, SessionBuilder,
-    SessionError, SessionInCode, SessionSpec, SessionStatistics, SinkFailure, SinkSource, SinkSpec, SnapshotSummary,
-    SpecError, State, StateDump, StateDumpStatus, StatisticResult, Status, StreamSpec, Summary, SwitchError,
-    Tracepoint, TracepointInfo, TracepointKind, TriggerAck, TriggerSpec, Unmatched, When, filter, testing, trigger,
+    DirError, DrainedBy, Dump, FieldInfo, Level, Limit, LimitError, Limits, Location, Marker, NameError, NamedSession,
+    NotFound, Notice, OverBudget, ParseLevelError, Platform, Probe, ProcessKey, ProcessKeyError, ProcessStatistics,
+    Recorded, Recorder, RecoverError, RegisterError, Removed, Rights, RingDirError, Rotation, RotationResult, Rule,
+    RuleAck, RuleError, RuleProblem, RuleStatistic, RunDir, RunDirError, Session, SessionBuilder, SessionError,
+    SessionInCode, SessionSpec, SessionStatistics, SinkFailure, SinkSource, SinkSpec, SnapshotSummary, SpecError,
+    State, StateDump, StateDumpStatus, StatisticResult, Status, StreamSpec, Summary, SwitchError, Tracepoint,
+    TracepointInfo, TracepointKind, TriggerAck, TriggerAction, TriggerCondition, TriggerSpec, Unmatched, filter,
+    testing, trigger,
 };
 
 tracepoint::define_trace! {
@@ -300,9 +301,9 @@ fn descriptions_and_errors() -> Outcome {
         ArgumentInfo: ArgumentInfo::default();
         FieldInfo: FieldInfo::default();
         Notice: Notice::NoRule;
-        When: When::Event(Rule::new("a:*"));
-        Do: Do::Snapshot(PathBuf::from("/a"));
-        TriggerSpec: TriggerSpec::new(When::Exit, Do::Notify);
+        TriggerCondition: TriggerCondition::Event(Rule::new("a:*"));
+        TriggerAction: TriggerAction::Snapshot(PathBuf::from("/a"));
+        TriggerSpec: TriggerSpec::new(TriggerCondition::Exit, TriggerAction::Notify);
         StreamSpec: StreamSpec::to("host");
         SpecError: SpecError::Invalid { reason: "no".to_owned() };
         RuleProblem: RuleProblem::LimitWithoutClock;

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use tracepoint_reader::process::ProcessKey;
 use tracepoint_run_dir::private_dir::{Author, PrivateDir, refused};
-use tracepoint_session_spec::{Do, State, TriggerSpec};
+use tracepoint_session_spec::{State, TriggerAction, TriggerSpec};
 
 /// Maximum length of a variable in bytes: the kernel refuses long ones.
 const MAX_VARIABLE: usize = 4096;
@@ -104,18 +104,18 @@ impl<'a> Act<'a> {
     }
 
     /// Performs an action; a failure is in its result.
-    pub(super) fn perform(&mut self, action: &Do) {
+    pub(super) fn perform(&mut self, action: &TriggerAction) {
         let mut result = ActionResult::done(action);
         let performed = match action {
             action if action.opens() && self.subject.author != Author::Trusted => {
                 Err(Failure::new(&refused(self.subject.author), Errno::ACCESS.raw_os_error()))
             }
-            Do::Snapshot(output) => self.snapshot(output).map(|path| result.output = Some(path)),
-            Do::Start => self.set_state("start", State::Active),
-            Do::Stop => self.set_state("stop", State::Stopped),
-            Do::Rotate => self.rotate(),
-            Do::Notify => self.notify(),
-            Do::Run(line) => self.run(line).map(|pid| result.pid = Some(pid)),
+            TriggerAction::Snapshot(output) => self.snapshot(output).map(|path| result.output = Some(path)),
+            TriggerAction::Start => self.set_state("start", State::Active),
+            TriggerAction::Stop => self.set_state("stop", State::Stopped),
+            TriggerAction::Rotate => self.rotate(),
+            TriggerAction::Notify => self.notify(),
+            TriggerAction::Run(line) => self.run(line).map(|pid| result.pid = Some(pid)),
         };
         if let Err(failure) = performed {
             result = ActionResult::failed(action, &failure);

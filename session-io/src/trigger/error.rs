@@ -36,7 +36,7 @@ pub enum TriggerError {
         /// The statistics that it computes, as text.
         known: String,
     },
-    /// Only `When::CoreDump` is reported by a message.
+    /// Only `TriggerCondition::CoreDump` is reported by a message.
     #[error("the condition `{when}` is noticed by the library itself; only `OnAnyCoreDump` is reported by a message")]
     NotFired {
         /// The condition.

@@ -4,14 +4,14 @@ use super::message::CoreDump;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tracepoint_session_spec::When;
+use tracepoint_session_spec::TriggerCondition;
 use tracepoint_sinks::{EnvironmentValue, environment_block};
 
 /// An occurrence of a condition. Its entries are in the environment block of the snapshots taken for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Occurrence {
-    /// The kind of the condition: [`When::kind`].
+    /// The kind of the condition: [`TriggerCondition::kind`].
     pub condition: String,
     /// The process concerned; 0 if the occurrence concerns the session. Part of the names of snapshots.
     pub pid: u32,
@@ -39,7 +39,7 @@ pub enum Detail {
 
 impl Occurrence {
     /// An occurrence of `when` in the process `pid`, with the entries `trigger_condition`, `trigger_pid` and `trigger_time`.
-    pub fn new(when: &When, pid: u32, time: SystemTime) -> Self {
+    pub fn new(when: &TriggerCondition, pid: u32, time: SystemTime) -> Self {
         let mut occurrence = Self { condition: when.kind().to_owned(), pid, time, skipped: 0, entries: Vec::new() };
         occurrence.add("trigger_condition", Detail::Text(when.to_string()));
         occurrence.add("trigger_pid", Detail::Number(pid.into()));
@@ -50,7 +50,7 @@ impl Occurrence {
     /// A core dump, with the entries `core_pid`, `core_uid` and so on.
     pub fn core_dump(core: &CoreDump) -> Self {
         let time = core.time.unwrap_or_else(SystemTime::now);
-        let condition = When::CoreDump.kind().to_owned();
+        let condition = TriggerCondition::CoreDump.kind().to_owned();
         let mut occurrence = Self { condition, pid: core.pid, time, skipped: 0, entries: Vec::new() };
         for (name, number) in [("core_pid", core.pid), ("core_uid", core.uid), ("core_gid", core.gid)] {
             occurrence.add(name, Detail::Number(number.into()));

@@ -18,7 +18,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use tracepoint_run_dir::private_dir::Author;
-use tracepoint_session_spec::{Do, TriggerSpec};
+use tracepoint_session_spec::{TriggerAction, TriggerSpec};
 
 /// The file that records which trigger has taken a snapshot.
 const MARK: &str = ".trigger";
@@ -44,7 +44,8 @@ impl OwnSnapshots<'_> {
     /// Removes a directory listed in the state, if it is a snapshot of the trigger. Ignores errors.
     pub(super) fn remove(&self, path: &Path) {
         let (Some(output), Some(name)) = (path.parent(), path.file_name()) else { return };
-        let is_in = |action: &Do| matches!(action, Do::Snapshot(directory) if directory == output);
+        let is_in =
+            |action: &TriggerAction| matches!(action, TriggerAction::Snapshot(directory) if directory == output);
         if self.author == Author::Trusted && self.trigger.actions.iter().any(is_in) && is_name(name) {
             let _ = self.remove_from(output, name);
         }
@@ -94,14 +95,15 @@ mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::path::PathBuf;
-    use tracepoint_session_spec::When;
+    use tracepoint_session_spec::TriggerCondition;
 
     /// A state written by another user may list directories that are not snapshots of the trigger.
     #[test]
     fn only_snapshots_of_the_trigger_are_removed() -> Result<(), Box<dyn std::error::Error>> {
         let temp = tempfile::tempdir()?;
         let output = temp.path().join("output");
-        let trigger = |id: &str| TriggerSpec::new(When::CoreDump, Do::Snapshot(output.clone())).named(id);
+        let trigger =
+            |id: &str| TriggerSpec::new(TriggerCondition::CoreDump, TriggerAction::Snapshot(output.clone())).named(id);
         let (first, second) = (trigger("t1"), trigger("t2"));
         let of = |trigger, session| OwnSnapshots { trigger, author: Author::Trusted, session };
         let (own, by_other) = (of(&first, "a"), OwnSnapshots { author: Author::Other(7), ..of(&first, "a") });

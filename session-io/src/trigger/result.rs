@@ -3,13 +3,13 @@
 use super::failure::Failure;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use tracepoint_session_spec::Do;
+use tracepoint_session_spec::TriggerAction;
 
 /// The result of an action.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ActionResult {
-    /// Its name: [`Do::name`].
+    /// Its name: [`TriggerAction::name`].
     pub action: String,
     /// The directory of the snapshot that was taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,12 +33,12 @@ pub struct ActionResult {
 
 impl ActionResult {
     /// An action that was done.
-    pub(super) fn done(action: &Do) -> Self {
+    pub(super) fn done(action: &TriggerAction) -> Self {
         Self { action: action.name().to_owned(), ..Self::default() }
     }
 
     /// An action that failed.
-    pub(super) fn failed(action: &Do, failure: &Failure) -> Self {
+    pub(super) fn failed(action: &TriggerAction, failure: &Failure) -> Self {
         Self { error: Some(failure.reason.clone()), errno: Some(failure.errno), ..Self::done(action) }
     }
 }

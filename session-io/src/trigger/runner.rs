@@ -24,7 +24,7 @@ use crate::store::SessionStore;
 use serde::Serialize;
 use std::time::{Duration, Instant, SystemTime};
 use tracepoint_reader::process::ProcessKey;
-use tracepoint_session_spec::{Do, State, TriggerSpec, When};
+use tracepoint_session_spec::{State, TriggerAction, TriggerCondition, TriggerSpec};
 
 /// The result of firing a trigger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -75,7 +75,7 @@ impl TriggerRunner {
         Self { store, facilities }
     }
 
-    /// Performs the actions of all triggers with the condition [`When::CoreDump`]: session by session, and within a session in the order of
+    /// Performs the actions of all triggers with the condition [`TriggerCondition::CoreDump`]: session by session, and within a session in the order of
     /// its triggers. Returns when the snapshots are complete; started programs may still run.
     ///
     /// A session that is damaged, or removed meanwhile, is left out. A failed action is recorded in its result and in the trigger's state,
@@ -86,7 +86,7 @@ impl TriggerRunner {
     /// If the run directory cannot be read.
     pub fn run(&self, core: &CoreDump) -> Result<Vec<FiredTrigger>, ControlError> {
         let (mut fired, occurrence) = (Vec::new(), Occurrence::core_dump(core));
-        let is_wanted = |trigger: &TriggerSpec| trigger.when == When::CoreDump;
+        let is_wanted = |trigger: &TriggerSpec| trigger.when == TriggerCondition::CoreDump;
         for name in self.store.names()? {
             fired.extend(self.fire_in_session(&name, is_wanted, &occurrence));
         }
@@ -132,7 +132,7 @@ impl TriggerRunner {
     }
 
     /// Performs the actions of the triggers of a session with this condition.
-    pub fn fire_when(&self, session: &str, when: &When, occurrence: &Occurrence) -> Vec<FiredTrigger> {
+    pub fn fire_when(&self, session: &str, when: &TriggerCondition, occurrence: &Occurrence) -> Vec<FiredTrigger> {
         self.fire_in_session(session, |trigger| trigger.when == *when, occurrence)
     }
 
@@ -165,7 +165,7 @@ impl TriggerRunner {
         let mut fired = nothing_done(subject, trigger);
         let now = SystemTime::now();
         // A trigger that starts its session has to act while the session is stopped.
-        let is_active = subject.is_active || trigger.actions.contains(&Do::Start);
+        let is_active = subject.is_active || trigger.actions.contains(&TriggerAction::Start);
         match state::begin(&subject.dir, trigger, is_active, occurrence.skipped, now) {
             Ok(Decision::Act) => {}
             Ok(Decision::Suppress(reason)) => {

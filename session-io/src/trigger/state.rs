@@ -250,10 +250,10 @@ mod tests {
     use std::os::unix::fs::DirBuilderExt;
     use std::path::Path;
     use tracepoint_run_dir::private_dir::Author;
-    use tracepoint_session_spec::{Do, When};
+    use tracepoint_session_spec::{TriggerAction, TriggerCondition};
 
     fn trigger() -> TriggerSpec {
-        TriggerSpec::new(When::CoreDump, Do::Stop).named("t1")
+        TriggerSpec::new(TriggerCondition::CoreDump, TriggerAction::Stop).named("t1")
     }
 
     /// Returns for each of the occurrences, at these seconds, whether the trigger acts on it.
@@ -329,7 +329,9 @@ mod tests {
     fn directories_that_are_no_snapshots_stay() -> Result<(), Box<dyn std::error::Error>> {
         let temp = tempfile::tempdir()?;
         let session = PrivateDir::at(&temp.path().join("session"))?;
-        let trigger = TriggerSpec::new(When::CoreDump, Do::Snapshot(temp.path().into())).named("t1").keep(1);
+        let trigger = TriggerSpec::new(TriggerCondition::CoreDump, TriggerAction::Snapshot(temp.path().into()))
+            .named("t1")
+            .keep(1);
         let own = OwnSnapshots { trigger: &trigger, author: Author::Trusted, session: "id" };
         let [forged, abandoned, first] =
             ["2026-11-23T005317.123Z-1", ".2026-11-23T005317.123Z-2.new", "2026-11-23T005317.123Z-3"]

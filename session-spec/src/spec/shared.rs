@@ -39,7 +39,7 @@ impl SessionSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{Do, SinkSpec, State, TriggerEntry, TriggerSpec, When};
+    use crate::spec::{SinkSpec, State, TriggerAction, TriggerCondition, TriggerEntry, TriggerSpec};
 
     #[test]
     fn what_a_change_names_itself_is_told_from_what_was_named_before() -> Result<(), Box<dyn std::error::Error>> {
@@ -51,17 +51,19 @@ mod tests {
         assert!(after.opens_what_is_named_in(&before), "at the same place");
         after.sinks = vec![SinkSpec::text("/b")];
         assert!(!after.opens_what_is_named_in(&before));
-        for (action, opens) in
-            [(Do::Stop, false), (Do::Run(vec!["/bin/true".to_owned()]), true), (Do::Snapshot("/c".into()), true)]
-        {
+        for (action, opens) in [
+            (TriggerAction::Stop, false),
+            (TriggerAction::Run(vec!["/bin/true".to_owned()]), true),
+            (TriggerAction::Snapshot("/c".into()), true),
+        ] {
             let mut before = SessionSpec::new();
-            before.add_trigger(&TriggerSpec::new(When::Panic, action.clone()))?;
+            before.add_trigger(&TriggerSpec::new(TriggerCondition::Panic, action.clone()))?;
             assert_eq!(before.opens_what_is_named_in(&before), opens, "{action:?}");
             let mut after = before.clone();
             after.open_nothing();
             assert!(!after.opens_what_is_named_in(&before));
             // Another condition for the same action.
-            after.add_trigger(&TriggerSpec::new(When::CoreDump, action).then(Do::Notify))?;
+            after.add_trigger(&TriggerSpec::new(TriggerCondition::CoreDump, action).then(TriggerAction::Notify))?;
             assert_eq!(after.opens_what_is_named_in(&before), opens);
         }
         // A program of a newer version may open the action's target.

@@ -1,17 +1,16 @@
 //! A trigger of a session: a condition, and actions on the session. One `[[trigger]]` of `session.toml`.
 
 mod action;
+mod condition;
 mod entry;
 #[cfg(test)]
 mod tests;
 mod threshold;
-mod when;
 
-pub use action::Do;
+pub use action::TriggerAction;
+pub use condition::{TriggerCondition, signal_number};
 pub use entry::TriggerEntry;
 pub use threshold::{Aggregate, Threshold};
-pub use when::When;
-pub use when::signal_number;
 
 use super::SpecError;
 use crate::limit::Limit;
@@ -29,13 +28,13 @@ const MAX_AFTER: Duration = Duration::from_secs(3600);
 ///
 /// ```
 /// use std::time::Duration;
-/// use tracepoint_session_spec::{Do, Rule, TriggerSpec, When};
+/// use tracepoint_session_spec::{Rule, TriggerAction, TriggerCondition, TriggerSpec};
 ///
-/// let trigger = TriggerSpec::new(When::CoreDump, Do::Snapshot("/var/tmp/crashes".into())).then(Do::Stop).keep(3);
+/// let trigger = TriggerSpec::new(TriggerCondition::CoreDump, TriggerAction::Snapshot("/var/tmp/crashes".into())).then(TriggerAction::Stop).keep(3);
 /// assert_eq!(trigger.actions.len(), 2);
 ///
-/// let slow = When::Event(Rule::new("shop:request").filter("ns > 1_000_000_000"));
-/// let trigger = TriggerSpec::new(slow, Do::Snapshot("/var/tmp/slow".into())).before(Duration::from_secs(10)).limit("5/h");
+/// let slow = TriggerCondition::Event(Rule::new("shop:request").filter("ns > 1_000_000_000"));
+/// let trigger = TriggerSpec::new(slow, TriggerAction::Snapshot("/var/tmp/slow".into())).before(Duration::from_secs(10)).limit("5/h");
 /// # assert!(trigger.before.is_some());
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,9 +45,9 @@ pub struct TriggerSpec {
     /// `t1`, `t2` and so on.
     pub id: String,
     /// The condition.
-    pub when: When,
+    pub when: TriggerCondition,
     /// The actions, done in this order. If an action fails, the following ones are still done.
-    pub actions: Vec<Do>,
+    pub actions: Vec<TriggerAction>,
     /// Act only on each Nth occurrence of the condition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<u64>,
@@ -74,7 +73,7 @@ pub struct TriggerSpec {
 
 impl TriggerSpec {
     /// Creates a trigger that does `action` whenever `when` occurs.
-    pub fn new(when: When, action: Do) -> Self {
+    pub fn new(when: TriggerCondition, action: TriggerAction) -> Self {
         Self {
             id: String::new(),
             when,
@@ -98,7 +97,7 @@ impl TriggerSpec {
 
     /// Adds an action, which is done after the others.
     #[must_use]
-    pub fn then(mut self, action: Do) -> Self {
+    pub fn then(mut self, action: TriggerAction) -> Self {
         self.actions.push(action);
         self
     }
@@ -176,11 +175,11 @@ impl TriggerSpec {
         if self.actions.is_empty() || self.actions.len() > MAX_ACTIONS {
             return bad(format!("it must have 1 to {MAX_ACTIONS} actions"));
         }
-        if let Err(reason) = self.when.check().and_then(|()| self.actions.iter().try_for_each(Do::check)) {
+        if let Err(reason) = self.when.check().and_then(|()| self.actions.iter().try_for_each(TriggerAction::check)) {
             return bad(reason);
         }
         let has_window = self.before.is_some() || self.after.is_some();
-        if has_window && !self.actions.iter().any(|action| matches!(action, Do::Snapshot(_))) {
+        if has_window && !self.actions.iter().any(|action| matches!(action, TriggerAction::Snapshot(_))) {
             return bad("`before` and `after` are for snapshots, and it takes none".to_owned());
         }
         if self.before.is_some_and(|time| time.is_zero()) || self.after.is_some_and(|time| time > MAX_AFTER) {

@@ -29,7 +29,7 @@ use tracepoint_run_dir::notice::Notice;
 use tracepoint_run_dir::private_dir::{PrivateDir, refused};
 use tracepoint_session_io::owner;
 use tracepoint_session_io::sink_features::SinkFeature;
-use tracepoint_session_spec::{Do, DrainedBy, RuleError, SessionSpec, State, TriggerSpec};
+use tracepoint_session_spec::{DrainedBy, RuleError, SessionSpec, State, TriggerAction, TriggerSpec};
 
 /// Maximum number of recordings that are ending when a new one starts: each still holds its rings, and the number of channels is limited.
 const MAX_ENDINGS: usize = 3;
@@ -228,7 +228,8 @@ impl ActiveSession {
             events.clear();
         }
         // A stopped session can be started by its triggers. For triggers that end, the actions are done first, while the rings exist.
-        let may_act = |trigger: &&TriggerSpec| spec.state == State::Active || trigger.actions.contains(&Do::Start);
+        let may_act =
+            |trigger: &&TriggerSpec| spec.state == State::Active || trigger.actions.contains(&TriggerAction::Start);
         let triggers: Vec<_> = spec.triggers().flatten().filter(|trigger| !is_over && may_act(trigger)).collect();
         self.triggers.retain(&triggers);
         // Without a sink, a stopped session keeps its recording for snapshots, until it starts with other settings of its channels.

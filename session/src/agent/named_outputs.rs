@@ -1,7 +1,7 @@
 //! The outputs and programs in a session's description: a process opens them only if an author whom it trusts has written them.
 
 use tracepoint_run_dir::private_dir::Author;
-use tracepoint_session_spec::{Do, SessionSpec, SinkSpec, State, TriggerSpec};
+use tracepoint_session_spec::{SessionSpec, SinkSpec, State, TriggerAction, TriggerSpec};
 
 /// The outputs and triggers of a session that a trusted author has written. Another author may stop and start a session with the same ones.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ impl Named {
         }
         let is_same = self.id == spec.id;
         let is_known = |trigger: &TriggerSpec| {
-            is_same && self.triggers.contains(trigger) || !trigger.actions.iter().any(Do::opens)
+            is_same && self.triggers.contains(trigger) || !trigger.actions.iter().any(TriggerAction::opens)
         };
         let has_known_outputs = spec.sinks.iter().all(|sink| is_same && self.sinks.contains(sink));
         has_known_outputs && spec.triggers().flatten().all(is_known)
@@ -37,7 +37,7 @@ impl Named {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tracepoint_session_spec::When;
+    use tracepoint_session_spec::TriggerCondition;
 
     #[test]
     fn others_name_nothing_that_is_opened() -> Result<(), Box<dyn std::error::Error>> {
@@ -54,9 +54,9 @@ mod tests {
         assert!(!named.admits(&spec, other));
         spec.sinks.clear();
         assert!(named.admits(&spec, other));
-        spec.add_trigger(&TriggerSpec::new(When::Panic, Do::Notify))?;
+        spec.add_trigger(&TriggerSpec::new(TriggerCondition::Panic, TriggerAction::Notify))?;
         assert!(named.admits(&spec, other));
-        spec.add_trigger(&TriggerSpec::new(When::Panic, Do::Snapshot("/b".into())))?;
+        spec.add_trigger(&TriggerSpec::new(TriggerCondition::Panic, TriggerAction::Snapshot("/b".into())))?;
         assert!(!named.admits(&spec, other));
         assert!(named.admits(&spec, Author::Trusted) && named.admits(&spec, other));
         (spec.state, spec.sinks) = (State::Destroyed, vec![SinkSpec::text("/c")]);

@@ -22,7 +22,8 @@ use tracepoint_run_dir::notice::Notice;
 use tracepoint_run_dir::own_process::this_process;
 use tracepoint_run_dir::private_dir::PrivateDir;
 use tracepoint_session_spec::{
-    BudgetSpec, ChannelSpec, Do, Rule, RuleStatistic, SessionSpec, SinkSource, SpecError, When, check_name,
+    BudgetSpec, ChannelSpec, Rule, RuleStatistic, SessionSpec, SinkSource, SpecError, TriggerAction, TriggerCondition,
+    check_name,
 };
 use tracepoint_sinks::{CtfError, own_thread};
 
@@ -223,24 +224,24 @@ impl SessionBuilder {
         self
     }
 
-    /// Performs `action` whenever `when` occurs in this process, or, for [`When::CoreDump`], when any process dumps core while this one
-    /// lives or because this one died: takes a [snapshot](Do::Snapshot) of this process's rings, or notifies.
+    /// Performs `action` whenever `when` occurs in this process, or, for [`TriggerCondition::CoreDump`], when any process dumps core while this one
+    /// lives or because this one died: takes a [snapshot](TriggerAction::Snapshot) of this process's rings, or notifies.
     ///
     /// A core dump is detected by a helper that the kernel starts, other conditions by a thread of this process; `docs/triggers.md`
     /// describes the requirements. The triggers are in a file next to the rings, which must be in the run directory. [`start`](Self::start)
     /// fails for actions and conditions that only sessions of a controller support, and for other locations of the rings.
     ///
     /// ```no_run
-    /// use tracepoint::{Channel, Do, Session, When};
+    /// use tracepoint::{Channel, Session, TriggerAction, TriggerCondition};
     ///
     /// let flight = Session::builder("flight")
     ///     .events("*")
     ///     .channel(Channel::overwrite(1 << 20))
-    ///     .trigger(When::CoreDump, Do::Snapshot("/var/tmp/crashes".into()))
+    ///     .trigger(TriggerCondition::CoreDump, TriggerAction::Snapshot("/var/tmp/crashes".into()))
     ///     .start()?;
     /// # Ok::<(), tracepoint_session::SessionError>(())
     /// ```
-    pub fn trigger(mut self, when: When, action: Do) -> Self {
+    pub fn trigger(mut self, when: TriggerCondition, action: TriggerAction) -> Self {
         self.spec.push_trigger(when, action);
         self
     }

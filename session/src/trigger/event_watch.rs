@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use tracepoint_core::marker::{Aggregate, FieldView, Subscriber, Subscription};
 use tracepoint_core::{Marker, clock};
 use tracepoint_session_io::trigger::{Detail, Occurrence};
-use tracepoint_session_spec::{Compiled, Rule, When, filter};
+use tracepoint_session_spec::{Compiled, Rule, TriggerCondition, filter};
 
 /// The events that a rule matches.
 #[derive(Debug)]
@@ -89,7 +89,7 @@ impl EventWatch {
     }
 
     /// Returns the events that have matched since the last call.
-    pub(super) fn take(&self, when: &When) -> Vec<Occurrence> {
+    pub(super) fn take(&self, when: &TriggerCondition) -> Vec<Occurrence> {
         let (captures, missed) = self.captured.take();
         let mut occurrences: Vec<_> = captures.iter().filter_map(|capture| self.occurrence(when, capture)).collect();
         match occurrences.last_mut() {
@@ -104,7 +104,7 @@ impl EventWatch {
         occurrences
     }
 
-    fn occurrence(&self, when: &When, capture: &Capture) -> Option<Occurrence> {
+    fn occurrence(&self, when: &TriggerCondition, capture: &Capture) -> Option<Occurrence> {
         let marker = self.markers.get(capture.event as usize)?;
         let age = Duration::from_nanos(clock::now().saturating_sub(capture.time));
         let now = SystemTime::now();
@@ -149,8 +149,8 @@ mod tests {
 
     #[test]
     fn fields_are_captured_in_their_order() -> Result<(), String> {
-        let when = When::Event(Rule::new("event_watch:paid").filter("n != 7"));
-        let When::Event(rule) = &when else { return Err("no rule".to_owned()) };
+        let when = TriggerCondition::Event(Rule::new("event_watch:paid").filter("n != 7"));
+        let TriggerCondition::Event(rule) = &when else { return Err("no rule".to_owned()) };
         let watch = watch(rule)?;
         let text = "é".repeat(100);
         for (n, by) in [(-3, "card"), (7, "not"), (i64::MAX, &text), (7, "not"), (1, "")] {
@@ -180,8 +180,8 @@ mod tests {
 
     #[test]
     fn events_without_a_slot_are_counted() -> Result<(), String> {
-        let when = When::Event(Rule::new("event_watch:o*"));
-        let When::Event(rule) = &when else { return Err("no rule".to_owned()) };
+        let when = TriggerCondition::Event(Rule::new("event_watch:o*"));
+        let TriggerCondition::Event(rule) = &when else { return Err("no rule".to_owned()) };
         let watch = watch(rule)?;
         (0..20).for_each(|n| tracepoint_core::trace!(other(n)));
         let taken = watch.take(&when);

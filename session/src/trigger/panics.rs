@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, Once, PoisonError, Weak};
 use std::time::Instant;
 use std::{panic, process, thread};
 use tracepoint_session_io::trigger::Detail;
-use tracepoint_session_spec::When;
+use tracepoint_session_spec::TriggerCondition;
 
 static SESSIONS: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
 /// The process that owns the sessions: in a forked child the lock may never be released. Relaxed: a process stores its own id before it
@@ -59,7 +59,7 @@ fn report(info: &PanicHookInfo<'_>) {
         .iter()
         .filter_map(Weak::upgrade)
         .filter_map(|session| {
-            session.report(&When::Panic, |occurrence| {
+            session.report(&TriggerCondition::Panic, |occurrence| {
                 for (name, text) in [("panic_message", message), ("panic_place", &place), ("panic_thread", &thread)] {
                     occurrence.add(name, Detail::Text(text.to_owned()));
                 }

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 use tracepoint_core::channel::OpenChannel;
 use tracepoint_session_io::trigger::{Detail, Occurrence};
-use tracepoint_session_spec::When;
+use tracepoint_session_spec::TriggerCondition;
 
 /// Interval at which rings are checked for `ring-full`.
 const FULL: Duration = Duration::from_millis(20);
@@ -36,10 +36,10 @@ struct State {
 }
 
 impl RingWatch {
-    pub(super) fn new(when: &When, channels: &[Weak<OpenChannel>]) -> Self {
+    pub(super) fn new(when: &TriggerCondition, channels: &[Weak<OpenChannel>]) -> Self {
         let lost = lost(channels);
         let state = State { channels: channels.to_vec(), is_above: false, lost, lost_at: None };
-        Self { interval: if *when == When::Lost { LOST } else { FULL }, state: Mutex::new(state) }
+        Self { interval: if *when == TriggerCondition::Lost { LOST } else { FULL }, state: Mutex::new(state) }
     }
 
     /// Replaces the channels of the session.
@@ -57,9 +57,9 @@ impl RingWatch {
     }
 
     /// Checks the rings; returns an occurrence if the condition has begun to hold.
-    pub(super) fn look(&self, when: &When) -> Option<Occurrence> {
+    pub(super) fn look(&self, when: &TriggerCondition) -> Option<Occurrence> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let (name, number) = if let When::RingFull(percent) = when {
+        let (name, number) = if let TriggerCondition::RingFull(percent) = when {
             let fullest = state.channels.iter().filter_map(Weak::upgrade).map(|channel| channel.fullest()).max();
             let fullest = fullest.unwrap_or(0);
             let was_above = std::mem::replace(&mut state.is_above, fullest >= (*percent).into());

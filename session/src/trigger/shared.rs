@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 use tracepoint_session_io::trigger::{Detail, FireRequest, Occurrence, trigger_report};
-use tracepoint_session_spec::{TriggerSpec, When};
+use tracepoint_session_spec::{TriggerCondition, TriggerSpec};
 
 /// The name of the thread, as shown by `top -H`.
 pub(super) const THREAD: &str = "tracepoint-trigger";
@@ -141,7 +141,7 @@ impl Shared {
 
     /// Queues an occurrence of `when` for each trigger with that condition; returns a receiver that is disconnected when all actions are
     /// done.
-    pub(super) fn report(&self, when: &When, add: impl Fn(&mut Occurrence)) -> Option<Receiver<()>> {
+    pub(super) fn report(&self, when: &TriggerCondition, add: impl Fn(&mut Occurrence)) -> Option<Receiver<()>> {
         let (done, waiting) = channel();
         let mut any = false;
         for (spec, _) in lock(&self.sources).iter().filter(|(spec, _)| spec.when == *when) {

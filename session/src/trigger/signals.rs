@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 use tracepoint_session_io::trigger::{Detail, Occurrence};
-use tracepoint_session_spec::{When, signal_number};
+use tracepoint_session_spec::{TriggerCondition, signal_number};
 
 /// Greater than the largest signal number.
 const SIGNALS: usize = 65;
@@ -89,7 +89,7 @@ impl SignalWatch {
     }
 
     /// Returns one occurrence for all signals since the last call, with their number.
-    pub(super) fn take(&self, when: &When) -> Vec<Occurrence> {
+    pub(super) fn take(&self, when: &TriggerCondition) -> Vec<Occurrence> {
         let count = self.count();
         // Release: as the store of FREE in `capture`.
         let new = count - self.seen.swap(count, Ordering::Release);

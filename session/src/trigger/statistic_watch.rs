@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use tracepoint_probes::snapshot::{Distribution, Results, Rows};
 use tracepoint_session_io::trigger::{Detail, Occurrence};
-use tracepoint_session_spec::{Aggregate, Threshold, When};
+use tracepoint_session_spec::{Aggregate, Threshold, TriggerCondition};
 
 /// Interval at which the statistics are checked.
 pub(super) const INTERVAL: Duration = Duration::from_millis(250);
@@ -60,7 +60,7 @@ impl StatisticWatch {
     }
 
     /// Checks the statistics; returns an occurrence for each event and group for which the condition has now held for long enough.
-    pub(super) fn look(&self, when: &When) -> Vec<Occurrence> {
+    pub(super) fn look(&self, when: &TriggerCondition) -> Vec<Occurrence> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         self.look_at(&mut state, Instant::now()).into_iter().map(|found| Self::occurrence(when, found)).collect()
     }
@@ -124,7 +124,7 @@ impl StatisticWatch {
         }
     }
 
-    fn occurrence(when: &When, ((_, event, group), value): (Key, f64)) -> Occurrence {
+    fn occurrence(when: &TriggerCondition, ((_, event, group), value): (Key, f64)) -> Occurrence {
         let mut occurrence = Occurrence::new(when, process::id(), SystemTime::now());
         occurrence.add("trigger_event", Detail::Text(event));
         if !group.is_empty() {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tracepoint_ring::channel::Packet;
 use tracepoint_session::sinks::{Sink, SinkError, StreamInfo};
 use tracepoint_session::{Channel, Session};
-use tracepoint_session_spec::{Do, Rule, When};
+use tracepoint_session_spec::{Rule, TriggerAction, TriggerCondition};
 
 tracepoint::define_trace! {
     provider = "steady";
@@ -94,7 +94,9 @@ pub(crate) const RUN_DIR: &str = "TRACEPOINT_RUN_DIR";
 pub(crate) fn under_triggers(measure: impl FnOnce(&mut dyn FnMut())) {
     let (none, all) = (Rule::new("steady:numbers").filter("c == -1"), Rule::new("steady:numbers").filter("b == 2"));
     let session = Session::builder("watched").events("*").channel(Channel::overwrite(RING).packets(PACKETS as usize));
-    let session = session.trigger(When::Event(none), Do::Notify).trigger(When::Event(all), Do::Notify);
+    let session = session
+        .trigger(TriggerCondition::Event(none), TriggerAction::Notify)
+        .trigger(TriggerCondition::Event(all), TriggerAction::Notify);
     let session = session.start().expect("it starts");
     let mut fired = 0;
     let event: fn(u64) = |n| tracepoint::trace!(numbers(n as i32 & 0xFF, 2, n.cast_signed()));

@@ -11,7 +11,7 @@ use tracepoint_reader::account::ACCOUNT_PATH;
 use tracepoint_reader::chunk_number;
 use tracepoint_session_io::trigger::state::TriggerState;
 use tracepoint_session_io::trigger::{Detail, Occurrence};
-use tracepoint_session_spec::{TriggerSpec, When};
+use tracepoint_session_spec::{TriggerCondition, TriggerSpec};
 
 /// The state of a session's outputs.
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ impl SessionOutputs {
     ) -> Vec<Seen> {
         let outputs = session.outputs();
         let mut seen = Vec::new();
-        let rotated_since = triggers.iter().filter(|(trigger, _)| trigger.when == When::Rotated);
+        let rotated_since = triggers.iter().filter(|(trigger, _)| trigger.when == TriggerCondition::Rotated);
         let set_at = |state: &TriggerState| UNIX_EPOCH + Duration::from_nanos(state.since_ns);
         if let Some(since) = rotated_since.map(|(_, state)| set_at(state).max(since)).min() {
             let new: Vec<_> = outputs.iter().flat_map(|output| self.new_chunks(output)).collect();
@@ -58,7 +58,7 @@ impl SessionOutputs {
         let taken = total.saturating_sub(self.at_start);
         let is_first = !std::mem::replace(&mut self.was_looked_at, true);
         for (trigger, state) in triggers {
-            let When::Size(size) = trigger.when else { continue };
+            let TriggerCondition::Size(size) = trigger.when else { continue };
             // An earlier watcher may have detected it.
             let is_new = !is_first || state.occurred == 0;
             if taken >= size && self.reached.insert(trigger.id.clone()) && is_new {
@@ -101,7 +101,7 @@ impl SessionOutputs {
 }
 
 fn rotated(session: &str, chunk: &Path) -> Seen {
-    let mut occurrence = Occurrence::new(&When::Rotated, 0, SystemTime::now());
+    let mut occurrence = Occurrence::new(&TriggerCondition::Rotated, 0, SystemTime::now());
     occurrence.add("rotated_chunk", Detail::Text(chunk.to_string_lossy().into_owned()));
-    Seen { session: session.to_owned(), when: When::Rotated, occurrence }
+    Seen { session: session.to_owned(), when: TriggerCondition::Rotated, occurrence }
 }

@@ -18,7 +18,7 @@ use std::time::SystemTime;
 use tracepoint_controller::Controller;
 use tracepoint_controller::trigger::{FireRequest, Listener, Occurrence, trigger_report};
 use tracepoint_run_dir::RunDir;
-use tracepoint_session_spec::{Do, Rule, SinkSpec, State, TriggerSpec, When};
+use tracepoint_session_spec::{Rule, SinkSpec, State, TriggerAction, TriggerCondition, TriggerSpec};
 
 /// Further commands of a controller. `make DIRECTORY`: creates a stopped session with an output there, and triggers that start it, and that
 /// run a program and start it; `start NAME`, `stop NAME` and `look NAME`: starts or stops a session, or makes all processes read it;
@@ -43,9 +43,15 @@ fn controller() -> Result<Controller, Box<dyn Error>> {
 fn make(directory: &Path) -> Said {
     let mut wanted = spec(&["traced:tick"], &[SinkSpec::text(directory.join("kept.txt"))]);
     wanted.state = State::Stopped;
-    wanted.add_trigger(&TriggerSpec::new(When::Event(Rule::new("traced:tick")), Do::Start).named("start"))?;
+    wanted.add_trigger(
+        &TriggerSpec::new(TriggerCondition::Event(Rule::new("traced:tick")), TriggerAction::Start).named("start"),
+    )?;
     let touch = ["/usr/bin/touch".to_owned(), directory.join("ran").display().to_string()];
-    wanted.add_trigger(&TriggerSpec::new(When::CoreDump, Do::Run(touch.to_vec())).then(Do::Start).named("run"))?;
+    wanted.add_trigger(
+        &TriggerSpec::new(TriggerCondition::CoreDump, TriggerAction::Run(touch.to_vec()))
+            .then(TriggerAction::Start)
+            .named("run"),
+    )?;
     let controller = controller()?;
     recording(&controller.create("kept", &wanted)?)
 }
@@ -62,7 +68,7 @@ fn change(name: &str, state: Option<State>) -> Said {
 }
 
 fn request(id: &str) -> FireRequest {
-    FireRequest::new("kept", id, Occurrence::new(&When::CoreDump, 0, SystemTime::now()))
+    FireRequest::new("kept", id, Occurrence::new(&TriggerCondition::CoreDump, 0, SystemTime::now()))
 }
 
 fn fire(id: &str) -> Said {

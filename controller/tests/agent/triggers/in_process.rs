@@ -16,7 +16,7 @@ use tracepoint_controller::trigger::{TriggerOptions, trigger_remove, trigger_set
 use tracepoint_run_dir::TriggerAck;
 use tracepoint_session::sinks::{NewEvents, Packet, Sink, SinkError, StreamInfo};
 use tracepoint_session::{Agent, Channel, Session, SessionBuilder};
-use tracepoint_session_spec::{Do, Rule, State, When};
+use tracepoint_session_spec::{Rule, State, TriggerAction, TriggerCondition};
 
 /// Maximum time to wait for an action of the process.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -48,7 +48,12 @@ fn each_event_that_matches_is_an_occurrence() -> Outcome {
     let session = flight(&place, "flight");
     let out = place.out("flight");
     let rule = Rule::new("traced:t*").filter("half == 20 && n > 1");
-    trigger_set(&session, When::Event(rule), Do::Snapshot(out.clone()), &TriggerOptions::default())?;
+    trigger_set(
+        &session,
+        TriggerCondition::Event(rule),
+        TriggerAction::Snapshot(out.clone()),
+        &TriggerOptions::default(),
+    )?;
     let child = place.start(TEST);
     let state = until(&session, |state| state.fired == 2 && state.snapshots.len() == 2);
     place.until_recorded(&session, 100);
@@ -81,7 +86,7 @@ fn occurrences_without_a_slot_are_counted() -> Outcome {
     let mut options = TriggerOptions::default();
     options.every = Some(100);
     let rule = Rule::new("traced:tick").filter("n < 3000");
-    trigger_set(&session, When::Event(rule), Do::Snapshot(place.out("flight")), &options)?;
+    trigger_set(&session, TriggerCondition::Event(rule), TriggerAction::Snapshot(place.out("flight")), &options)?;
     let child = until_ready(again(TEST, "traced").env("TRACEPOINT_RUN_DIR", place.run_dir()).env("TEST_PAUSE", "1"));
     let state = until(&session, |state| state.occurred == 3000);
     assert!((1..=30).contains(&state.fired), "{state:?}");
@@ -111,8 +116,8 @@ fn a_signal_is_noticed_and_its_handler_removed() -> Outcome {
     assert!(!catches()?, "no handler without a trigger");
     let id = trigger_set(
         &session,
-        When::Signal("USR2".to_owned()),
-        Do::Snapshot(place.out("flight")),
+        TriggerCondition::Signal("USR2".to_owned()),
+        TriggerAction::Snapshot(place.out("flight")),
         &TriggerOptions::default(),
     )?;
     assert_eq!(place.acks(&session)[0].triggers[&id], TriggerAck::Watched);
@@ -166,7 +171,12 @@ fn panics_and_exits_are_noticed() -> Outcome {
     }
     let place = Place::new();
     let session = flight(&place, "flight");
-    trigger_set(&session, When::Panic, Do::Snapshot(place.out("panic")), &TriggerOptions::default())?;
+    trigger_set(
+        &session,
+        TriggerCondition::Panic,
+        TriggerAction::Snapshot(place.out("panic")),
+        &TriggerOptions::default(),
+    )?;
     let start = |part: &str| {
         let mut command = again(TEST, part);
         command.env("TRACEPOINT_RUN_DIR", place.run_dir());
@@ -188,7 +198,12 @@ fn panics_and_exits_are_noticed() -> Outcome {
     assert!(child.end());
 
     trigger_remove(&session, "t1")?;
-    trigger_set(&session, When::Exit, Do::Snapshot(place.out("exit")), &TriggerOptions::default())?;
+    trigger_set(
+        &session,
+        TriggerCondition::Exit,
+        TriggerAction::Snapshot(place.out("exit")),
+        &TriggerOptions::default(),
+    )?;
     for (count, (part, last)) in [("exits", "n = 4712"), ("returns", "n = 4713")].into_iter().enumerate() {
         assert!(start(part).output()?.status.success());
         let state = status(&session).state;
@@ -213,10 +228,14 @@ fn failures_do_not_disturb_the_process() -> Outcome {
     let file = place.temp.path().join("file");
     fs::write(&file, "")?;
     let mut options = TriggerOptions::default();
-    options.then = vec![Do::Run(vec!["/no/such/program".to_owned()]), Do::Notify, Do::Snapshot(place.out("flight"))];
+    options.then = vec![
+        TriggerAction::Run(vec!["/no/such/program".to_owned()]),
+        TriggerAction::Notify,
+        TriggerAction::Snapshot(place.out("flight")),
+    ];
     options.once_after = Some(1);
-    let any = When::Event(Rule::new("traced:tick"));
-    trigger_set(&session, any.clone(), Do::Snapshot(file.join("x")), &options)?;
+    let any = TriggerCondition::Event(Rule::new("traced:tick"));
+    trigger_set(&session, any.clone(), TriggerAction::Snapshot(file.join("x")), &options)?;
     let state = until(&session, |state| state.last.len() == 4);
     let failed: Vec<_> = state.last.iter().map(|result| result.error.is_some()).collect();
     assert_eq!((failed, state.failed), (vec![true, true, true, false], 3), "{state:?}");
@@ -224,7 +243,7 @@ fn failures_do_not_disturb_the_process() -> Outcome {
 
     // A session that is destroyed while its trigger acts continuously.
     trigger_remove(&session, "t1")?;
-    trigger_set(&session, any, Do::Snapshot(place.out("often")), &TriggerOptions::default())?;
+    trigger_set(&session, any, TriggerAction::Snapshot(place.out("often")), &TriggerOptions::default())?;
     until(&session, |state| state.fired > 2);
     session.destroy(PATIENCE, true)?;
     let other = flight(&place, "other");
@@ -250,7 +269,7 @@ fn an_event_starts_a_stopped_session() -> Outcome {
     assert!(place.on().is_empty());
     let mut options = TriggerOptions::default();
     options.once_after = Some(1);
-    trigger_set(&session, When::Event(Rule::new("traced:tick")), Do::Start, &options)?;
+    trigger_set(&session, TriggerCondition::Event(Rule::new("traced:tick")), TriggerAction::Start, &options)?;
     until(&session, |state| state.fired == 1 && !state.last.is_empty());
     place.until_recorded(&session, 50);
     assert!(child.end());
@@ -268,8 +287,8 @@ fn unknown_triggers_are_unsupported() -> Outcome {
     let session = flight(&place, "flight");
     trigger_set(
         &session,
-        When::Event(Rule::new("traced:tick").filter("no_such_field > 1")),
-        Do::Stop,
+        TriggerCondition::Event(Rule::new("traced:tick").filter("no_such_field > 1")),
+        TriggerAction::Stop,
         &TriggerOptions::default(),
     )?;
     let file = place.run_dir().join("sessions/flight/session.toml");
@@ -309,10 +328,16 @@ fn code(sink: &Blocking, place: &Path) -> SessionBuilder {
         .events("traced:tick")
         .channel(Channel::discard(64 << 10).max_rings(1))
         .sink(sink.clone())
-        .trigger(When::RingFull(80), Do::Snapshot(place.join("full")))
-        .trigger(When::Lost, Do::Snapshot(place.join("lost")))
-        .trigger(When::Event(Rule::new("traced:tick").filter("n == 5")), Do::Snapshot(place.join("five")))
-        .trigger(When::Statistic("count of count > 2".to_owned()), Do::Snapshot(place.join("counted")))
+        .trigger(TriggerCondition::RingFull(80), TriggerAction::Snapshot(place.join("full")))
+        .trigger(TriggerCondition::Lost, TriggerAction::Snapshot(place.join("lost")))
+        .trigger(
+            TriggerCondition::Event(Rule::new("traced:tick").filter("n == 5")),
+            TriggerAction::Snapshot(place.join("five")),
+        )
+        .trigger(
+            TriggerCondition::Statistic("count of count > 2".to_owned()),
+            TriggerAction::Snapshot(place.join("counted")),
+        )
 }
 
 /// The same in code: a ring is full, then events are lost. An event that matches just before the end is acted on.
@@ -362,8 +387,14 @@ fn a_session_in_code_watches_itself() -> Outcome {
     assert!(number(&metadata("lost")?, "trigger_lost") > Some(0));
     assert_eq!(number(&metadata("five")?, "field_n"), Some(5));
     for (builder, part) in [
-        (code(&Blocking::default(), Path::new("/x")).trigger(When::Exit, Do::Notify), "the condition `exit`"),
-        (code(&Blocking::default(), Path::new("/x")).trigger(When::Panic, Do::Rotate), "the action `rotate`"),
+        (
+            code(&Blocking::default(), Path::new("/x")).trigger(TriggerCondition::Exit, TriggerAction::Notify),
+            "the condition `exit`",
+        ),
+        (
+            code(&Blocking::default(), Path::new("/x")).trigger(TriggerCondition::Panic, TriggerAction::Rotate),
+            "the action `rotate`",
+        ),
     ] {
         let error = builder.start().expect_err("it is refused").to_string();
         assert!(error.contains(part), "{error}");

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use tracepoint_controller::trigger::{
     FireRequest, Fired, Occurrence, Subscription, TriggerError, TriggerOptions, trigger_report, trigger_set,
 };
-use tracepoint_session_spec::{Do, State, When};
+use tracepoint_session_spec::{State, TriggerAction, TriggerCondition};
 
 const SUBSCRIBE: u32 = 0x7470_0002;
 const NOTIFICATION: u32 = 0x7470_0004;
@@ -26,8 +26,8 @@ fn ticks(trace: &Path) -> Vec<u64> {
     view(&[trace]).lines.iter().filter_map(number).collect()
 }
 
-fn shell(script: String) -> Do {
-    Do::Run(vec!["/bin/sh".to_owned(), "-c".to_owned(), script])
+fn shell(script: String) -> TriggerAction {
+    TriggerAction::Run(vec!["/bin/sh".to_owned(), "-c".to_owned(), script])
 }
 
 /// A snapshot with `--before` has only the newest events, and one with `--after` also has later ones; a listener that ends does not wait.
@@ -42,10 +42,10 @@ fn windows_cut_and_delay_snapshots() -> Outcome {
     let child = place.start(TEST);
     let mut options = TriggerOptions::default();
     options.before = Some(Duration::from_millis(300));
-    trigger_set(&cut, When::CoreDump, Do::Snapshot(place.out("cut")), &options)?;
+    trigger_set(&cut, TriggerCondition::CoreDump, TriggerAction::Snapshot(place.out("cut")), &options)?;
     options.before = None;
     options.after = Some(Duration::from_millis(1500));
-    trigger_set(&later, When::CoreDump, Do::Snapshot(place.out("later")), &options)?;
+    trigger_set(&later, TriggerCondition::CoreDump, TriggerAction::Snapshot(place.out("later")), &options)?;
     place.until_recorded(&cut, 100);
     sleep(Duration::from_secs(1));
     place.until_recorded(&cut, 100);
@@ -96,10 +96,10 @@ fn programs_are_told_what_occurred() -> Outcome {
     let mut options = TriggerOptions::default();
     options.then = vec![
         shell(format!("env > {0}.new; pwd >> {0}.new; mv {0}.new {0}; exit 3", told.display())),
-        Do::Run(vec!["/no/such/program".to_owned()]),
-        Do::Stop,
+        TriggerAction::Run(vec!["/no/such/program".to_owned()]),
+        TriggerAction::Stop,
     ];
-    trigger_set(&session, When::CoreDump, Do::Snapshot(place.out("flight")), &options)?;
+    trigger_set(&session, TriggerCondition::CoreDump, TriggerAction::Snapshot(place.out("flight")), &options)?;
     let listening = Listening::start(&place.run_dir());
     let mut core = core(4242);
     core.executable = "$(touch /tmp/never); x".into();
@@ -147,7 +147,7 @@ fn a_trigger_starts_its_session() -> Outcome {
         spec.state = State::Stopped;
         Ok(())
     })?;
-    trigger_set(&session, When::CoreDump, Do::Start, &TriggerOptions::default())?;
+    trigger_set(&session, TriggerCondition::CoreDump, TriggerAction::Start, &TriggerOptions::default())?;
     fire(&place, &core(1))?;
     assert_eq!((session.spec()?.state, status(&session).state.fired), (State::Active, 1));
     Ok(())
@@ -177,7 +177,7 @@ fn subscribers_are_notified() -> Outcome {
     let place = Place::new();
     let sessions = ["one", "two"].map(|name| flight(&place, name));
     for session in &sessions {
-        trigger_set(session, When::CoreDump, Do::Notify, &TriggerOptions::default())?;
+        trigger_set(session, TriggerCondition::CoreDump, TriggerAction::Notify, &TriggerOptions::default())?;
     }
     // Without a listener there are no subscribers.
     assert!(matches!(Subscription::new(Some(&socket(&place)), None), Err(TriggerError::NoListener { .. })));
@@ -232,9 +232,9 @@ fn a_report_of_a_process_is_acted_on() -> Outcome {
     let session = flight(&place, "flight");
     let mark = place.temp.path().join("mark");
     let mut options = TriggerOptions::default();
-    options.then = vec![Do::Stop];
-    let id = trigger_set(&session, When::Panic, shell(format!("touch {}", mark.display())), &options)?;
-    let occurrence = Occurrence::new(&When::Panic, 77, SystemTime::now());
+    options.then = vec![TriggerAction::Stop];
+    let id = trigger_set(&session, TriggerCondition::Panic, shell(format!("touch {}", mark.display())), &options)?;
+    let occurrence = Occurrence::new(&TriggerCondition::Panic, 77, SystemTime::now());
     let request = FireRequest::new("flight", &id, occurrence.clone());
     let error = trigger_report(&place.run_dir(), &request).expect_err("a traced process starts no program");
     assert!(matches!(error, TriggerError::Action { .. }) && error.to_string().contains("tracectl listen"), "{error}");

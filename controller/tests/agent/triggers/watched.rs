@@ -9,7 +9,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tracepoint_controller::NamedSession;
 use tracepoint_controller::trigger::{TriggerOptions, TriggerState, Watchers, trigger_set};
-use tracepoint_session_spec::{Do, When};
+use tracepoint_session_spec::{TriggerAction, TriggerCondition};
 
 /// Maximum time to wait for an action of the listener.
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -36,7 +36,7 @@ fn a_killed_process_is_in_the_snapshot() -> Outcome {
     let place = Place::new();
     let session = flight(&place, "flight");
     let out = place.out("flight");
-    trigger_set(&session, When::Killed, Do::Snapshot(out.clone()), &TriggerOptions::default())?;
+    trigger_set(&session, TriggerCondition::Killed, TriggerAction::Snapshot(out.clone()), &TriggerOptions::default())?;
     let (healthy, mut dies, ends) = (place.start(TEST), place.start(TEST), place.start(TEST));
     place.until_recorded(&session, 20);
     let _listening = Listening::start(&place.run_dir());
@@ -90,7 +90,7 @@ fn what_came_before_the_listener_does_not_count() -> Outcome {
     }
     let place = Place::new();
     let session = flight(&place, "flight");
-    trigger_set(&session, When::Killed, Do::Stop, &TriggerOptions::default())?;
+    trigger_set(&session, TriggerCondition::Killed, TriggerAction::Stop, &TriggerOptions::default())?;
     let (mut before, mut after) = (place.start(TEST), place.start(TEST));
     place.until_recorded(&session, 5);
     let missing = || Watchers::of(&place.run_dir()).missing(&status(&session));
@@ -114,8 +114,8 @@ fn sizes_and_chunks_are_noticed() -> Outcome {
     let (sized, rotated) = (place.record("sized", &["traced:*"]), place.record("rotated", &["traced:*"]));
     let child = place.start(TEST);
     let options = TriggerOptions::default();
-    trigger_set(&sized, When::Size(20_000), Do::Rotate, &options)?;
-    trigger_set(&rotated, When::Rotated, Do::Stop, &options)?;
+    trigger_set(&sized, TriggerCondition::Size(20_000), TriggerAction::Rotate, &options)?;
+    trigger_set(&rotated, TriggerCondition::Rotated, TriggerAction::Stop, &options)?;
     let listening = Listening::start(&place.run_dir());
     let state = until(&sized, |state| state.fired > 0 && !state.last.is_empty());
     assert_eq!((state.last[0].action.as_str(), &state.last[0].error), ("rotate", &None));

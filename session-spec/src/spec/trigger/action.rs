@@ -10,7 +10,7 @@ const MAX_COMMAND: usize = 64 << 10;
 /// An action of a trigger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Do {
+pub enum TriggerAction {
     /// Writes the contents of the session's rings to a new directory in this one, an absolute path: one trace for each process.
     Snapshot(PathBuf),
     /// Starts the session.
@@ -25,7 +25,7 @@ pub enum Do {
     Run(Vec<String>),
 }
 
-impl Do {
+impl TriggerAction {
     /// Its name on the command line: `snapshot`, `start`, `stop`, `rotate`, `notify` or `run`.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -72,7 +72,7 @@ impl Do {
     }
 }
 
-impl fmt::Display for Do {
+impl fmt::Display for TriggerAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
         match self {

@@ -1,7 +1,7 @@
 //! The triggers of a session's description, understood or not.
 
 use super::super::{ChannelSpec, SESSION, SessionSpec, SpecError};
-use super::{Do, TriggerSpec, When};
+use super::{TriggerAction, TriggerCondition, TriggerSpec};
 use serde::Serialize;
 use toml::{Table, Value};
 
@@ -72,7 +72,7 @@ impl SessionSpec {
     /// # Errors
     ///
     /// As [`SessionSpec::add_trigger`](Self::add_trigger).
-    pub fn trigger(&mut self, when: When, action: Do) -> Result<String, SpecError> {
+    pub fn trigger(&mut self, when: TriggerCondition, action: TriggerAction) -> Result<String, SpecError> {
         self.add_trigger(&TriggerSpec::new(when, action))
     }
 
@@ -109,7 +109,7 @@ impl SessionSpec {
     }
 
     /// Adds a trigger with its default settings. It may be invalid; [`check_triggers_in_code`](Self::check_triggers_in_code) reports that.
-    pub fn push_trigger(&mut self, when: When, action: Do) {
+    pub fn push_trigger(&mut self, when: TriggerCondition, action: TriggerAction) {
         let trigger = TriggerSpec::new(when, action);
         if let Err(error) = self.add_trigger(&trigger) {
             self.triggers.push(TriggerEntry { table: String::new(), trigger: Err(error) });
@@ -130,7 +130,7 @@ impl SessionSpec {
             if let Some(action) = trigger.actions.iter().find(|action| action.controls_session()) {
                 return refused(format!("the action `{}`", action.name()));
             }
-            if matches!(trigger.when, When::Size(_) | When::Rotated | When::Exit) {
+            if matches!(trigger.when, TriggerCondition::Size(_) | TriggerCondition::Rotated | TriggerCondition::Exit) {
                 return refused(format!("the condition `{}`", trigger.when.kind()));
             }
             self.check_has_drained_ring(trigger)?;
@@ -140,7 +140,7 @@ impl SessionSpec {
 
     /// Checks that the condition `ring-full` can occur.
     fn check_has_drained_ring(&self, trigger: &TriggerSpec) -> Result<(), SpecError> {
-        if matches!(trigger.when, When::RingFull(_)) && self.all_channels().all(ChannelSpec::keeps_newest) {
+        if matches!(trigger.when, TriggerCondition::RingFull(_)) && self.all_channels().all(ChannelSpec::keeps_newest) {
             return Err(SpecError::invalid(
                 "the condition `ring-full` needs a channel that is drained: the rings of a flight recorder are always full",
             ));

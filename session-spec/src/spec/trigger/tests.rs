@@ -1,7 +1,7 @@
 //! Triggers in `session.toml`.
 
 use super::super::SessionSpec;
-use super::{Do, TriggerSpec, When};
+use super::{TriggerAction, TriggerCondition, TriggerSpec};
 use crate::spec::{DrainedBy, Rule};
 use std::time::Duration;
 
@@ -11,17 +11,22 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 fn triggers_are_written_and_read() -> Outcome {
     let mut spec = SessionSpec::new();
     spec.channel.policy = "overwrite".to_owned();
-    let snapshot = || Do::Snapshot("/var/tmp/x".into());
-    assert_eq!(spec.trigger(When::CoreDump, snapshot())?, "t1");
-    assert_eq!(spec.trigger(When::CoreDump, snapshot())?, "t1", "it exists already");
-    let second = TriggerSpec::new(When::CoreDump, snapshot()).then(Do::Stop).every(3).limit("5/h").keep(2).max_size(7);
+    let snapshot = || TriggerAction::Snapshot("/var/tmp/x".into());
+    assert_eq!(spec.trigger(TriggerCondition::CoreDump, snapshot())?, "t1");
+    assert_eq!(spec.trigger(TriggerCondition::CoreDump, snapshot())?, "t1", "it exists already");
+    let second = TriggerSpec::new(TriggerCondition::CoreDump, snapshot())
+        .then(TriggerAction::Stop)
+        .every(3)
+        .limit("5/h")
+        .keep(2)
+        .max_size(7);
     assert_eq!(spec.add_trigger(&second)?, "t2");
     assert_eq!(spec.add_trigger(&second.clone().named("mine"))?, "mine");
     assert!(spec.add_trigger(&second.named("mine")).is_err(), "the id is taken");
     let text = spec.to_toml()?;
     assert_eq!(SessionSpec::parse_strictly(text.as_bytes())?, spec, "{text}");
     assert!(spec.remove_trigger("t1") && !spec.remove_trigger("t1"));
-    assert_eq!(spec.trigger(When::CoreDump, Do::Stop)?, "t1");
+    assert_eq!(spec.trigger(TriggerCondition::CoreDump, TriggerAction::Stop)?, "t1");
     Ok(())
 }
 
@@ -30,11 +35,11 @@ fn triggers_are_written_and_read() -> Outcome {
 fn an_unknown_trigger_is_kept() -> Outcome {
     let mut spec = SessionSpec::new();
     spec.channel.policy = "overwrite".to_owned();
-    spec.trigger(When::CoreDump, Do::Stop)?;
+    spec.trigger(TriggerCondition::CoreDump, TriggerAction::Stop)?;
     let newer = "\n[[trigger]]\nid = \"new\"\nwhen = \"OnFullMoon\"\nactions = [\"howl\"]\n";
     let read = SessionSpec::parse((spec.to_toml()? + newer).as_bytes())?;
     let [Ok(known), Err(error)] = &read.triggers().collect::<Vec<_>>()[..] else { panic!("{read:?}") };
-    assert_eq!((known.id.as_str(), &known.when), ("t1", &When::CoreDump));
+    assert_eq!((known.id.as_str(), &known.when), ("t1", &TriggerCondition::CoreDump));
     assert!(error.to_string().contains("trigger `new` is not supported"), "{error}");
     let written = read.to_toml()?;
     assert!(written.contains("OnFullMoon") && SessionSpec::parse(written.as_bytes())? == read, "{written}");
@@ -50,19 +55,22 @@ fn an_unknown_trigger_is_kept() -> Outcome {
 fn all_conditions_and_actions_are_written_and_read() -> Outcome {
     let rule = Rule::new("shop:*").filter("status >= 500").level("<=info").exe("shopd");
     let conditions = [
-        (When::CoreDump, "OnAnyCoreDump"),
-        (When::Event(Rule::new("shop:*")), "event shop:*"),
-        (When::Event(rule), ""),
-        (When::RingFull(80), "ring-full 80%"),
-        (When::Statistic("p99 of hist(n) > 5ms for 1s".to_owned()), "statistic p99 of hist(n) > 5ms for 1s"),
-        (When::Lost, "lost"),
-        (When::Size(512 << 20), "size 536870912"),
-        (When::Rotated, "rotated"),
-        (When::Panic, "panic"),
-        (When::Signal("USR2".into()), "signal SIGUSR2"),
-        (When::Signal("RTMIN+3".into()), "signal RTMIN+3"),
-        (When::Exit, "exit"),
-        (When::Killed, "killed"),
+        (TriggerCondition::CoreDump, "OnAnyCoreDump"),
+        (TriggerCondition::Event(Rule::new("shop:*")), "event shop:*"),
+        (TriggerCondition::Event(rule), ""),
+        (TriggerCondition::RingFull(80), "ring-full 80%"),
+        (
+            TriggerCondition::Statistic("p99 of hist(n) > 5ms for 1s".to_owned()),
+            "statistic p99 of hist(n) > 5ms for 1s",
+        ),
+        (TriggerCondition::Lost, "lost"),
+        (TriggerCondition::Size(512 << 20), "size 536870912"),
+        (TriggerCondition::Rotated, "rotated"),
+        (TriggerCondition::Panic, "panic"),
+        (TriggerCondition::Signal("USR2".into()), "signal SIGUSR2"),
+        (TriggerCondition::Signal("RTMIN+3".into()), "signal RTMIN+3"),
+        (TriggerCondition::Exit, "exit"),
+        (TriggerCondition::Killed, "killed"),
     ];
     let mut spec = SessionSpec::new();
     spec.drain = DrainedBy::Recorder;
@@ -71,11 +79,17 @@ fn all_conditions_and_actions_are_written_and_read() -> Outcome {
             assert_eq!(text.parse(), Ok(when.clone()), "{text}");
         }
         assert!(when.to_string().starts_with(when.kind()), "{when}");
-        spec.add_trigger(&TriggerSpec::new(when, Do::Snapshot("/a".into())).before(Duration::from_millis(1500)))?;
+        spec.add_trigger(
+            &TriggerSpec::new(when, TriggerAction::Snapshot("/a".into())).before(Duration::from_millis(1500)),
+        )?;
     }
-    let run = Do::Run(["/usr/bin/page", "--urgent", "a b"].map(str::to_owned).to_vec());
-    let all = TriggerSpec::new(When::Panic, Do::Start).then(Do::Stop).then(Do::Rotate).then(Do::Notify).then(run);
-    spec.add_trigger(&all.then(Do::Snapshot("/a".into())).after(Duration::from_secs(5)))?;
+    let run = TriggerAction::Run(["/usr/bin/page", "--urgent", "a b"].map(str::to_owned).to_vec());
+    let all = TriggerSpec::new(TriggerCondition::Panic, TriggerAction::Start)
+        .then(TriggerAction::Stop)
+        .then(TriggerAction::Rotate)
+        .then(TriggerAction::Notify)
+        .then(run);
+    spec.add_trigger(&all.then(TriggerAction::Snapshot("/a".into())).after(Duration::from_secs(5)))?;
     let text = spec.to_toml()?;
     assert_eq!(SessionSpec::parse_strictly(text.as_bytes())?, spec, "{text}");
     for part in
@@ -100,7 +114,7 @@ fn invalid_texts_of_conditions_are_refused() {
         ("signal KILL", "USR1"),
         ("signal RTMIN+99", "USR1"),
     ] {
-        let error = text.parse::<When>().expect_err(text);
+        let error = text.parse::<TriggerCondition>().expect_err(text);
         assert!(error.contains(part), "{text}: {error}");
     }
 }
@@ -110,9 +124,16 @@ fn invalid_texts_of_conditions_are_refused() {
 fn triggers_that_cannot_act_are_refused() -> Outcome {
     let mut flight = SessionSpec::new();
     flight.channel.policy = "overwrite".to_owned();
-    let error = flight.trigger(When::RingFull(50), Do::Notify).expect_err("its rings are always full").to_string();
+    let error = flight
+        .trigger(TriggerCondition::RingFull(50), TriggerAction::Notify)
+        .expect_err("its rings are always full")
+        .to_string();
     assert!(error.contains("always full"), "{error}");
-    for (when, action) in [(When::Panic, Do::Rotate), (When::Panic, Do::Start), (When::Size(1), Do::Notify)] {
+    for (when, action) in [
+        (TriggerCondition::Panic, TriggerAction::Rotate),
+        (TriggerCondition::Panic, TriggerAction::Start),
+        (TriggerCondition::Size(1), TriggerAction::Notify),
+    ] {
         let mut spec = SessionSpec::new();
         spec.trigger(when, action)?;
         let error = spec.check_triggers_in_code().expect_err("it is in code").to_string();
@@ -123,10 +144,13 @@ fn triggers_that_cannot_act_are_refused() -> Outcome {
 
 #[test]
 fn invalid_triggers_are_refused() {
-    let snapshot = |path: &str| TriggerSpec::new(When::CoreDump, Do::Snapshot(path.into()));
-    let on = |when: When| TriggerSpec::new(when, Do::Notify);
+    let snapshot = |path: &str| TriggerSpec::new(TriggerCondition::CoreDump, TriggerAction::Snapshot(path.into()));
+    let on = |when: TriggerCondition| TriggerSpec::new(when, TriggerAction::Notify);
     let run = |command: &[&str]| {
-        TriggerSpec::new(When::Panic, Do::Run(command.iter().map(|part| (*part).to_owned()).collect()))
+        TriggerSpec::new(
+            TriggerCondition::Panic,
+            TriggerAction::Run(command.iter().map(|part| (*part).to_owned()).collect()),
+        )
     };
     for (trigger, part) in [
         (snapshot("here"), "must be absolute"),
@@ -141,15 +165,15 @@ fn invalid_triggers_are_refused() {
         (snapshot("/a").max_size(u64::MAX), "63 bits"),
         (snapshot("/a").before(Duration::ZERO), "more than 0"),
         (snapshot("/a").after(Duration::from_secs(3601)), "an hour"),
-        (on(When::Panic).before(Duration::from_secs(1)), "it takes none"),
-        (on(When::Event(Rule::new("a:b").limit("5/s"))), "takes a limit"),
-        (on(When::Event(Rule::new("a:b").filter("x >"))), "filter"),
-        (on(When::Size(u64::MAX)), "63 bits"),
+        (on(TriggerCondition::Panic).before(Duration::from_secs(1)), "it takes none"),
+        (on(TriggerCondition::Event(Rule::new("a:b").limit("5/s"))), "takes a limit"),
+        (on(TriggerCondition::Event(Rule::new("a:b").filter("x >"))), "filter"),
+        (on(TriggerCondition::Size(u64::MAX)), "63 bits"),
         (run(&[]), "takes a program"),
         (run(&["true"]), "must be absolute"),
         (run(&["/bin/true", "a\0b"]), "NUL"),
         (run(&["/bin/true", &"x".repeat(64 << 10)]), "bytes"),
-        ((0..16).fold(on(When::Panic), |trigger, _| trigger.then(Do::Notify)), "1 to 16"),
+        ((0..16).fold(on(TriggerCondition::Panic), |trigger, _| trigger.then(TriggerAction::Notify)), "1 to 16"),
     ] {
         let error = SessionSpec::new().add_trigger(&trigger).expect_err(part).to_string();
         assert!(error.contains(part), "{error}");

@@ -27,7 +27,7 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum When {
+pub enum TriggerCondition {
     /// Any process of the system dumps core, and its helper notifies this user.
     #[serde(rename = "OnAnyCoreDump")]
     CoreDump,
@@ -64,7 +64,7 @@ pub enum When {
     Killed,
 }
 
-impl When {
+impl TriggerCondition {
     /// The kind of condition: the first word of its text.
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -134,7 +134,7 @@ pub fn signal_number(name: &str) -> Option<i32> {
     }
 }
 
-impl fmt::Display for When {
+impl fmt::Display for TriggerCondition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind())?;
         match self {
@@ -148,7 +148,7 @@ impl fmt::Display for When {
     }
 }
 
-impl FromStr for When {
+impl FromStr for TriggerCondition {
     type Err = String;
 
     /// Parses a kind, and its value after a space: `panic`, `event shop:*`, `ring-full 80%`, `size 1000000` in bytes, `signal USR2`.
