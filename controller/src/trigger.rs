@@ -7,6 +7,7 @@ mod core_handler;
 mod fire;
 mod listener;
 mod peer;
+mod programs;
 mod recorder_watch;
 mod socket;
 mod watch;
@@ -17,8 +18,8 @@ pub use fire::{TriggerOptions, TriggerStatus, trigger_fire, trigger_remove, trig
 pub use listener::{Listener, Received, Report};
 pub(crate) use recorder_watch::RecorderWatch;
 pub use tracepoint_session_io::trigger::{
-    ActionResult, CORE_DUMP, CORE_DUMP_WITH_SIGNAL, CoreDump, Decoder, Detail, FIRE, FireRequest, Fired, FiredTrigger,
-    KeptSnapshot, MAX_PAYLOAD, Message, NOTIFICATION, Notification, Occurrence, PayloadTooLong, SUBSCRIBE,
-    TriggerError, TriggerState, trigger_report,
+    ActionResult, CORE_DUMP, CORE_DUMP_WITH_SIGNAL, CoreDump, Decoder, Detail, FIRE, FireOutcome, FireRequest,
+    FiredTrigger, KeptSnapshot, MAX_PAYLOAD, Message, NOTIFICATION, Notification, Occurrence, PayloadTooLong,
+    SUBSCRIBE, TriggerError, TriggerState, trigger_report,
 };
 pub use watchers::Watchers;

@@ -13,30 +13,31 @@
 //! failures.
 
 mod action;
+mod action_context;
 pub mod connection;
 mod error;
-mod facilities;
 mod failure;
 pub mod in_code;
 mod message;
 mod occurrence;
 mod own_snapshots;
-mod program;
 mod report;
 mod result;
 mod runner;
 mod snapshot;
 pub mod state;
 
+pub use action_context::{
+    ActionContext, ExitHandler, NotificationSink, PostponedActions, ProgramStarter, StartedProgram,
+};
 pub use error::TriggerError;
-pub use facilities::{Facilities, Listening, Postponed};
+pub use failure::ActionFailure;
 pub use message::{
     CORE_DUMP, CORE_DUMP_WITH_SIGNAL, CoreDump, Decoder, FIRE, FireRequest, MAX_PAYLOAD, Message, NOTIFICATION,
     Notification, PayloadTooLong, SUBSCRIBE, subscribe,
 };
 pub use occurrence::{Detail, Occurrence};
-pub use program::Programs;
-pub use report::{ANSWER_TIMEOUT, Fired, trigger_report};
+pub use report::{ANSWER_TIMEOUT, FireOutcome, trigger_report};
 pub use result::ActionResult;
 pub use runner::{FiredTrigger, TriggerRunner};
 pub use state::{KeptSnapshot, TriggerState};

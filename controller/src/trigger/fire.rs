@@ -10,6 +10,7 @@
 //! A listener that was killed or stopped after it had received a message may have acted on it. In that case the actions are done twice,
 //! rather than not at all.
 
+use super::programs::Programs;
 use crate::controller::{Controller, NamedSession};
 use fileguard::Kept;
 use rustix::io::Errno;
@@ -18,6 +19,7 @@ use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracepoint_core::private::nearest_names;
 use tracepoint_reader::process::ProcessKey;
@@ -28,7 +30,9 @@ use tracepoint_session_io::store::SessionStore;
 use tracepoint_session_io::trigger::connection::{NOTIFY, connect_to, exchange};
 use tracepoint_session_io::trigger::in_code::{self, ProcessTriggers};
 use tracepoint_session_io::trigger::state::{self, TriggerState};
-use tracepoint_session_io::trigger::{ANSWER_TIMEOUT, CoreDump, Fired, TriggerError, TriggerRunner};
+use tracepoint_session_io::trigger::{
+    ANSWER_TIMEOUT, ActionContext, CoreDump, FireOutcome, TriggerError, TriggerRunner,
+};
 use tracepoint_session_spec::{DrainedBy, RuleStatistic, Threshold, TriggerAction, TriggerCondition, TriggerSpec};
 
 /// Maximum time to wait for a place in the queue of a listener.
@@ -170,14 +174,14 @@ pub fn trigger_fire(
     when: TriggerCondition,
     socket_path: Option<&Path>,
     payload: &CoreDump,
-) -> Result<Fired, TriggerError> {
+) -> Result<FireOutcome, TriggerError> {
     if when != TriggerCondition::CoreDump {
         return Err(TriggerError::NotFired { when: when.kind() });
     }
     let path = socket_path.map_or_else(|| RunDir::place().join(NOTIFY), Path::to_owned);
     match connect_to(&path, Instant::now() + CONNECT_TIMEOUT) {
         Ok(socket) => match notify(&socket, payload) {
-            Ok(0) => return Ok(Fired::ByListener),
+            Ok(0) => return Ok(FireOutcome::ByListener),
             Ok(answer) => return Err(TriggerError::answered(&path, answer)),
             // The listener was killed, or is stopped.
             Err(_) => {}
@@ -194,17 +198,19 @@ pub fn trigger_fire(
     if let Err(error) = fs::symlink_metadata(run_dir.join(SESSIONS)) {
         // A user without a run directory has no sessions.
         return if socket_path.is_none() && error.kind() == io::ErrorKind::NotFound {
-            Ok(Fired::Here(Vec::new()))
+            Ok(FireOutcome::Here(Vec::new()))
         } else {
             Err(TriggerError::socket(&path)(error))
         };
     }
     let run_dir = RunDir::open(run_dir)?;
     run_dir.trusted()?.check_beside_memory()?;
-    let runner = TriggerRunner::new(SessionStore::at(run_dir)?);
-    let fired = Fired::here(runner.run(payload)?);
+    let programs = Programs::new(false);
+    let context = ActionContext { programs: Some(Arc::new(programs.clone())), listening: None };
+    let runner = TriggerRunner::new(SessionStore::at(run_dir)?, context);
+    let fired = FireOutcome::here(runner.run(payload)?);
     // Only their parent can get their exit statuses.
-    runner.wait_for_programs(PROGRAMS_TIMEOUT);
+    programs.wait(PROGRAMS_TIMEOUT);
     fired
 }
 

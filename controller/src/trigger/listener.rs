@@ -17,6 +17,7 @@ mod server;
 mod subscriber;
 mod work;
 
+use super::programs::Programs;
 use super::socket::OwnedSocket;
 use super::watch::Watcher;
 use rustix::event::{EventfdFlags, eventfd};
@@ -29,7 +30,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 use tracepoint_run_dir::rundir::RunDir;
-use tracepoint_session_io::trigger::{CoreDump, Facilities, FiredTrigger, Occurrence, Programs, TriggerError};
+use tracepoint_session_io::trigger::{ActionContext, CoreDump, FiredTrigger, Occurrence, ProgramStarter, TriggerError};
 use tracepoint_sinks::own_thread::leave_signals_to_the_program;
 use work::{Job, Task, ToServer, perform, work};
 
@@ -109,16 +110,16 @@ impl Listener {
         let queue = Mutex::new(queue);
         let Self { socket, run_dir, programs: own_programs, watcher } = self;
         let run_dir = run_dir.as_path();
-        let programs = Some(own_programs.clone());
-        let at_the_end = Facilities { programs: programs.clone(), listening: None };
+        let programs: Option<Arc<dyn ProgramStarter>> = Some(Arc::new(own_programs.clone()));
+        let at_the_end = ActionContext { programs: programs.clone(), listening: None };
         let to_server = ToServer { sender, wake: Arc::clone(&wake) };
         thread::scope(|scope| {
             for _ in 0..WORKERS {
                 let (server, queue, run_dir) = (to_server.clone(), &queue, run_dir);
-                let facilities = Facilities { programs: programs.clone(), listening: Some(Arc::new(server.clone())) };
+                let context = ActionContext { programs: programs.clone(), listening: Some(Arc::new(server.clone())) };
                 thread::Builder::new().name("tracepoint-trigger".to_owned()).spawn_scoped(scope, move || {
                     leave_signals_to_the_program();
-                    work(queue, &server, run_dir, &facilities);
+                    work(queue, &server, run_dir, &context);
                 })?;
             }
             // The results end with the workers.

@@ -2,6 +2,7 @@
 //!
 //! One thread watches and acts, so a snapshot delays only the detection of the next conditions.
 
+use super::programs::Programs;
 use super::socket::owner;
 use super::watch::{Seen, Watcher};
 use rustix::event::{EventfdFlags, eventfd};
@@ -14,7 +15,9 @@ use std::time::Instant;
 use tracepoint_run_dir::rundir::RunDir;
 use tracepoint_session_io::store::SessionStore;
 use tracepoint_session_io::trigger::connection::NOTIFY;
-use tracepoint_session_io::trigger::{Facilities, Listening, Notification, Postponed, Programs, TriggerRunner};
+use tracepoint_session_io::trigger::{
+    ActionContext, Notification, NotificationSink, PostponedActions, ProgramStarter, TriggerRunner,
+};
 use tracepoint_sinks::own_thread::leave_signals_to_the_program;
 
 /// Watches a session until it is dropped; then performs the postponed actions.
@@ -26,7 +29,7 @@ pub(crate) struct RecorderWatch {
 
 /// The postponed actions, with their times.
 #[derive(Debug, Default)]
-struct Waiting(Mutex<Vec<(Instant, Postponed)>>);
+struct Waiting(Mutex<Vec<(Instant, PostponedActions)>>);
 
 impl RecorderWatch {
     /// Watches a session. Programs are started only if `may_run`.
@@ -37,11 +40,11 @@ impl RecorderWatch {
         let watch = move || {
             leave_signals_to_the_program();
             let waiting = Arc::new(Waiting::default());
-            let facilities = Facilities {
-                programs: may_run.then(|| Programs::new(false)),
-                listening: Some(Arc::clone(&waiting) as Arc<dyn Listening>),
+            let context = ActionContext {
+                programs: may_run.then(|| Arc::new(Programs::new(false)) as Arc<dyn ProgramStarter>),
+                listening: Some(Arc::clone(&waiting) as Arc<dyn NotificationSink>),
             };
-            let runner = Acting { run_dir, facilities };
+            let runner = Acting { run_dir, context };
             while let Some(seen) = watcher.next(own.as_fd()) {
                 seen.iter().filter(|seen| seen.session == session).for_each(|seen| runner.act(seen));
                 waiting.due(Some(Instant::now())).iter().for_each(|postponed| runner.resume(postponed));
@@ -64,7 +67,7 @@ impl Drop for RecorderWatch {
 /// The directory and the facilities for actions.
 struct Acting {
     run_dir: PathBuf,
-    facilities: Facilities,
+    context: ActionContext,
 }
 
 impl Acting {
@@ -77,33 +80,33 @@ impl Acting {
         }
     }
 
-    fn resume(&self, postponed: &Postponed) {
+    fn resume(&self, postponed: &PostponedActions) {
         let _ = self.runner().and_then(|runner| runner.resume(postponed));
     }
 
     fn runner(&self) -> Option<TriggerRunner> {
         let store = SessionStore::at(RunDir::open(&self.run_dir).ok()?).ok()?;
-        Some(TriggerRunner::with(store, self.facilities.clone()))
+        Some(TriggerRunner::new(store, self.context.clone()))
     }
 }
 
 impl Waiting {
     /// Takes the actions that are due at this time, or all.
-    fn due(&self, now: Option<Instant>) -> Vec<Postponed> {
+    fn due(&self, now: Option<Instant>) -> Vec<PostponedActions> {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (due, later) = waiting.drain(..).partition(|(at, _)| now.is_none_or(|now| *at <= now));
         *waiting = later;
-        let due: Vec<(Instant, Postponed)> = due;
+        let due: Vec<(Instant, PostponedActions)> = due;
         due.into_iter().map(|(_, postponed)| postponed).collect()
     }
 }
 
-impl Listening for Waiting {
+impl NotificationSink for Waiting {
     fn notify(&self, _: Notification) -> bool {
         false
     }
 
-    fn postpone(&self, until: Instant, postponed: Postponed) {
+    fn postpone(&self, until: Instant, postponed: PostponedActions) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push((until, postponed));
     }
 }

@@ -18,8 +18,8 @@ use std::process::Command;
 use std::thread;
 use tracepoint_controller::NamedSession;
 use tracepoint_controller::trigger::{
-    CoreDump, Fired, Listener, TriggerError, TriggerOptions, TriggerStatus, Watchers, trigger_fire, trigger_remove,
-    trigger_set,
+    CoreDump, FireOutcome, Listener, TriggerError, TriggerOptions, TriggerStatus, Watchers, trigger_fire,
+    trigger_remove, trigger_set,
 };
 use tracepoint_run_dir::RunDir;
 use tracepoint_session_spec::{State, TriggerAction, TriggerCondition};
@@ -39,7 +39,7 @@ fn core(pid: u32) -> CoreDump {
     CoreDump::new(pid, 1000, 1001, "apache2", "box")
 }
 
-fn fire(place: &Place, core: &CoreDump) -> Result<Fired, TriggerError> {
+fn fire(place: &Place, core: &CoreDump) -> Result<FireOutcome, TriggerError> {
     trigger_fire(TriggerCondition::CoreDump, Some(&socket(place)), core)
 }
 
@@ -135,7 +135,7 @@ fn a_core_dump_takes_a_snapshot() -> Outcome {
     // The signal is sent in a separate message, and is passed through the listener as well.
     let mut with_signal = core(child.id());
     with_signal.signal = Some(11);
-    assert_eq!(fire(&place, &with_signal)?, Fired::ByListener);
+    assert_eq!(fire(&place, &with_signal)?, FireOutcome::ByListener);
     let state = status(&session).state;
     let second = state.snapshots[1].path.clone();
     assert!(fs::read_to_string(second.join("metadata"))?.contains("core_signal = 11;"));
@@ -165,7 +165,7 @@ fn without_a_listener_the_one_who_fires_acts() -> Outcome {
         return Ok(());
     }
     let place = Place::new();
-    assert_eq!(fire(&place, &core(1))?, Fired::Here(Vec::new()), "there is no session");
+    assert_eq!(fire(&place, &core(1))?, FireOutcome::Here(Vec::new()), "there is no session");
     let child = place.start("triggers::without_a_listener_the_one_who_fires_acts");
     let (one, two) = (flight(&place, "one"), flight(&place, "two"));
     place.until_recorded(&one, 5);
@@ -186,7 +186,7 @@ fn without_a_listener_the_one_who_fires_acts() -> Outcome {
         all.into_iter().map(|one| one.join().expect("no panic")).collect()
     });
     for fired in fired {
-        let Fired::Here(fired) = fired? else { panic!("there is no listener") };
+        let FireOutcome::Here(fired) = fired? else { panic!("there is no listener") };
         let of: Vec<_> = fired.iter().map(|fired| fired.session.as_str()).collect();
         assert_eq!(of, ["one", "two"]);
     }
@@ -232,7 +232,7 @@ fn actions_are_done_in_order_although_one_fails() -> Outcome {
     assert!(session.log()?.contains("stop by trigger t1"), "{}", session.log()?);
 
     // A stopped session is not affected.
-    let Fired::Here(fired) = fire(&place, &core(1))? else { panic!("there is no listener") };
+    let FireOutcome::Here(fired) = fire(&place, &core(1))? else { panic!("there is no listener") };
     assert!(fired[0].suppressed.as_ref().is_some_and(|reason| reason.contains("stopped")), "{fired:?}");
     let state = status(&session).state;
     assert_eq!((state.occurred, state.fired, state.suppressed), (2, 1, 1));
@@ -346,19 +346,19 @@ fn a_killed_listener_is_replaced_and_a_second_one_refused() -> Outcome {
     let bind = || Listener::bind(RunDir::at(&place.run_dir())?);
     let error = bind().expect_err("there is one");
     assert!(matches!(&error, TriggerError::Listening { pid, .. } if *pid == other.id()), "{error:?}");
-    assert_eq!(fire(&place, &core(1))?, Fired::ByListener);
+    assert_eq!(fire(&place, &core(1))?, FireOutcome::ByListener);
     other.kill();
     assert!(socket(&place).exists(), "it was killed");
-    assert_eq!(fire(&place, &core(1))?, Fired::Here(Vec::new()));
+    assert_eq!(fire(&place, &core(1))?, FireOutcome::Here(Vec::new()));
     let listening = Listening::start(&place.run_dir());
-    assert_eq!(fire(&place, &core(1))?, Fired::ByListener);
+    assert_eq!(fire(&place, &core(1))?, FireOutcome::ByListener);
     assert_eq!(fs::metadata(socket(&place))?.permissions().mode() & 0o777, 0o600);
     drop(listening);
     assert!(!socket(&place).exists());
     // A listener that was stopped after it had received a message, or ends before it answers: the message is not lost.
     let deaf = std::os::unix::net::UnixListener::bind(socket(&place))?;
     let accepted = thread::spawn(move || drop(deaf.accept()));
-    assert_eq!(fire(&place, &core(1))?, Fired::Here(Vec::new()));
+    assert_eq!(fire(&place, &core(1))?, FireOutcome::Here(Vec::new()));
     accepted.join().expect("accepted");
     Ok(())
 }
@@ -406,7 +406,7 @@ fn only_this_user_and_root_are_served() -> Outcome {
     };
     let listening = crate::common::until_ready(&mut as_user(USERS[0], "listen"));
     let path = run_dir.join("notify");
-    assert_eq!(trigger_fire(TriggerCondition::CoreDump, Some(&path), &core(1))?, Fired::ByListener, "root");
+    assert_eq!(trigger_fire(TriggerCondition::CoreDump, Some(&path), &core(1))?, FireOutcome::ByListener, "root");
     // Another user cannot reach the socket. If it were open to all, the listener would refuse.
     let mut client = as_user(USERS[1], "fire");
     assert!(!client.output()?.status.success());
@@ -445,15 +445,15 @@ fn a_session_in_code_has_triggers() -> Outcome {
         process
     };
     let mut dies = start();
-    let Fired::Here(fired) = fire(&place, &core(1))? else { panic!("there is no listener") };
+    let FireOutcome::Here(fired) = fire(&place, &core(1))? else { panic!("there is no listener") };
     assert_eq!((fired.len(), fired[0].session.as_str()), (1, "code"), "any core dump, while it lives: {fired:?}");
     assert!(view(&[fired[0].actions[0].output.as_deref().ok_or("no output")?]).count("traced:tick") > 0);
 
     // It dies of a core dump: its rings remain. Core dumps of other processes no longer concern it.
     dies.kill();
-    let Fired::Here(fired) = fire(&place, &core(dies.id()))? else { panic!("there is no listener") };
+    let FireOutcome::Here(fired) = fire(&place, &core(dies.id()))? else { panic!("there is no listener") };
     assert_eq!((fired.len(), fired[0].actions[0].error.as_ref()), (1, None), "{fired:?}");
-    assert_eq!(fire(&place, &core(1))?, Fired::Here(Vec::new()));
+    assert_eq!(fire(&place, &core(1))?, FireOutcome::Here(Vec::new()));
     let [(session, process, status)] = &place.controller.triggers_of_processes()[..] else { panic!("there is one") };
     assert_eq!((session.as_str(), process.pid), ("code", dies.id()));
     assert_eq!((status.state.fired, status.state.snapshots.len(), snapshots(&out(place.temp.path())).len()), (2, 2, 2));

@@ -40,7 +40,7 @@ pub fn ctf(
     name: &str,
     allowance: Arc<Allowance>,
     chunks: &Chunks,
-) -> Result<(Bounded, PathBuf), CtfError> {
+) -> Result<(LimitedCtfSink, PathBuf), CtfError> {
     let mut path = parent.join(name);
     for number in 2_u64.. {
         match CtfSink::create(&path) {
@@ -49,7 +49,7 @@ pub fn ctf(
                 let sink = chunks.apply(made?);
                 let space = Space::new(&path, allowance);
                 let keeps = chunks.keep.is_some();
-                return Ok((Bounded { sink, space, keeps }, path));
+                return Ok((LimitedCtfSink { sink, space, keeps }, path));
             }
         }
     }
@@ -58,20 +58,20 @@ pub fn ctf(
 
 /// A sink that refuses packets beyond its limits.
 #[derive(Debug)]
-pub struct Bounded {
+pub struct LimitedCtfSink {
     sink: CtfSink,
     space: Space,
     /// True if the newest chunks are kept: the oldest is removed if their total size is too large.
     keeps: bool,
 }
 
-impl Bounded {
+impl LimitedCtfSink {
     pub(super) fn watch(&self) -> Arc<Watch> {
         self.space.watch()
     }
 }
 
-impl Sink for Bounded {
+impl Sink for LimitedCtfSink {
     fn name(&self) -> String {
         self.sink.name()
     }
@@ -107,7 +107,7 @@ impl Sink for Bounded {
     }
 }
 
-impl SinkExtension for Bounded {
+impl SinkExtension for LimitedCtfSink {
     fn output(&self) -> Option<Output> {
         self.sink.output()
     }

@@ -1,11 +1,10 @@
 //! The actions of a trigger that acts, performed in order.
 
-use super::facilities::Facilities;
-use super::failure::Failure;
+use super::action_context::{ActionContext, StartedProgram};
+use super::failure::ActionFailure;
 use super::message::Notification;
 use super::occurrence::{Detail, Occurrence};
 use super::own_snapshots::OwnSnapshots;
-use super::program::{HowItEnded, Started};
 use super::result::ActionResult;
 use super::snapshot;
 use super::state::{self, KeptSnapshot};
@@ -59,9 +58,9 @@ impl<'a> Subject<'a> {
         Self { author, ..self }
     }
 
-    fn session(&self) -> Result<&StoredSession<'a>, Failure> {
+    fn session(&self) -> Result<&StoredSession<'a>, ActionFailure> {
         self.session.as_ref().ok_or_else(|| {
-            Failure::new(&"a session in code is controlled by its program", Errno::OPNOTSUPP.raw_os_error())
+            ActionFailure::new(&"a session in code is controlled by its program", Errno::OPNOTSUPP.raw_os_error())
         })
     }
 }
@@ -71,13 +70,13 @@ pub(super) struct Act<'a> {
     subject: &'a Subject<'a>,
     trigger: &'a TriggerSpec,
     occurrence: &'a Occurrence,
-    facilities: &'a Facilities,
+    context: &'a ActionContext,
     run_dir: &'a Path,
     now: SystemTime,
     results: Vec<ActionResult>,
     temporaries: Vec<PathBuf>,
     snapshots: Vec<KeptSnapshot>,
-    programs: Vec<Started>,
+    programs: Vec<Box<dyn StartedProgram>>,
 }
 
 impl<'a> Act<'a> {
@@ -85,7 +84,7 @@ impl<'a> Act<'a> {
         subject: &'a Subject<'a>,
         trigger: &'a TriggerSpec,
         occurrence: &'a Occurrence,
-        facilities: &'a Facilities,
+        context: &'a ActionContext,
         run_dir: &'a Path,
         now: SystemTime,
     ) -> Self {
@@ -93,7 +92,7 @@ impl<'a> Act<'a> {
             subject,
             trigger,
             occurrence,
-            facilities,
+            context,
             run_dir,
             now,
             results: Vec::new(),
@@ -108,7 +107,7 @@ impl<'a> Act<'a> {
         let mut result = ActionResult::done(action);
         let performed = match action {
             action if action.opens() && self.subject.author != Author::Trusted => {
-                Err(Failure::new(&refused(self.subject.author), Errno::ACCESS.raw_os_error()))
+                Err(ActionFailure::new(&refused(self.subject.author), Errno::ACCESS.raw_os_error()))
             }
             TriggerAction::Snapshot(output) => self.snapshot(output).map(|path| result.output = Some(path)),
             TriggerAction::Start => self.set_state("start", State::Active),
@@ -119,7 +118,7 @@ impl<'a> Act<'a> {
         };
         if let Err(failure) = performed {
             result = ActionResult::failed(action, &failure);
-        } else if self.trigger.after.is_some() && self.facilities.listening.is_none() {
+        } else if self.trigger.after.is_some() && self.context.listening.is_none() {
             let note =
                 "it did not wait for the time after the occurrence, because no `tracectl listen` runs that would";
             result.note = Some(note.to_owned());
@@ -135,12 +134,12 @@ impl<'a> Act<'a> {
         let _ = state::end(&subject.dir, own, &mut self.results, &self.temporaries, self.snapshots);
         for program in self.programs {
             let (pid, id, session) = (program.pid(), trigger.id.clone(), subject.dir.path().to_owned());
-            program.watch(move |status| {
+            program.on_exit(Box::new(move |status, is_success| {
                 // The program may outlive its session.
                 if let Ok(session) = PrivateDir::open(&session) {
-                    let _ = state::program_ended(&session, &id, pid, &HowItEnded(status).to_string(), status.success());
+                    let _ = state::program_ended(&session, &id, pid, &status, is_success);
                 }
-            });
+            }));
         }
         self.results
     }
@@ -149,7 +148,7 @@ impl<'a> Act<'a> {
         OwnSnapshots { trigger: self.trigger, author: self.subject.author, session: &self.subject.id }
     }
 
-    fn snapshot(&mut self, output: &Path) -> Result<PathBuf, Failure> {
+    fn snapshot(&mut self, output: &Path) -> Result<PathBuf, ActionFailure> {
         let own = self.own_snapshots();
         let reserved = snapshot::reserve(own, output, self.occurrence, self.now)?;
         self.temporaries.push(reserved.temporary.clone());
@@ -169,19 +168,19 @@ impl<'a> Act<'a> {
         u64::try_from(now.saturating_sub(elapsed).saturating_sub(before).as_nanos()).unwrap_or(0)
     }
 
-    fn set_state(&self, verb: &str, state: State) -> Result<(), Failure> {
+    fn set_state(&self, verb: &str, state: State) -> Result<(), ActionFailure> {
         let changed = self.subject.session()?.change(&format!("{verb} by trigger {}", self.trigger.id), |spec| {
             spec.state = state;
             Ok(())
         });
-        changed.map(drop).map_err(|error| Failure::from(&error))
+        changed.map(drop).map_err(|error| ActionFailure::from(&error))
     }
 
-    fn rotate(&self) -> Result<(), Failure> {
-        self.subject.session()?.rotate().map(drop).map_err(|error| Failure::from(&error))
+    fn rotate(&self) -> Result<(), ActionFailure> {
+        self.subject.session()?.rotate().map(drop).map_err(|error| ActionFailure::from(&error))
     }
 
-    fn notify(&self) -> Result<(), Failure> {
+    fn notify(&self) -> Result<(), ActionFailure> {
         let notification = || Notification {
             session: self.subject.name.clone(),
             trigger: self.trigger.id.clone(),
@@ -189,18 +188,18 @@ impl<'a> Act<'a> {
             actions: self.results.clone(),
             missed: 0,
         };
-        if self.facilities.listening.as_ref().is_some_and(|listening| listening.notify(notification())) {
+        if self.context.listening.as_ref().is_some_and(|listening| listening.notify(notification())) {
             return Ok(());
         }
-        Err(Failure::new(
+        Err(ActionFailure::new(
             &"no `tracectl listen` runs, which passes notifications on to subscribers",
             Errno::NOTCONN.raw_os_error(),
         ))
     }
 
-    fn run(&mut self, line: &[String]) -> Result<u32, Failure> {
-        let programs = self.facilities.programs.as_ref().ok_or_else(|| {
-            Failure::new(
+    fn run(&mut self, line: &[String]) -> Result<u32, ActionFailure> {
+        let programs = self.context.programs.as_ref().ok_or_else(|| {
+            ActionFailure::new(
                 &"this process starts no programs; run `tracectl listen`, which does",
                 Errno::OPNOTSUPP.raw_os_error(),
             )

@@ -9,13 +9,16 @@ use tracepoint_run_dir::private_dir::DirError;
 
 /// The reason why an action failed.
 #[derive(Debug)]
-pub(super) struct Failure {
-    pub(super) reason: String,
-    pub(super) errno: i32,
+pub struct ActionFailure {
+    /// The reason.
+    pub reason: String,
+    /// The error number that describes it best.
+    pub errno: i32,
 }
 
-impl Failure {
-    pub(super) fn new(reason: &impl ToString, errno: i32) -> Self {
+impl ActionFailure {
+    /// Creates a failure.
+    pub fn new(reason: &impl ToString, errno: i32) -> Self {
         Self { reason: reason.to_string(), errno }
     }
 
@@ -28,7 +31,7 @@ impl Failure {
     }
 }
 
-impl From<RecoverError> for Failure {
+impl From<RecoverError> for ActionFailure {
     fn from(error: RecoverError) -> Self {
         let errno = match &error {
             RecoverError::Write { source, .. } => source.raw_os_error().unwrap_or(Errno::IO.raw_os_error()),
@@ -39,7 +42,7 @@ impl From<RecoverError> for Failure {
     }
 }
 
-impl From<&ControlError> for Failure {
+impl From<&ControlError> for ActionFailure {
     fn from(error: &ControlError) -> Self {
         let errno = match error {
             ControlError::NoSession { .. } => Errno::NOENT.raw_os_error(),

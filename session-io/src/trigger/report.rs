@@ -1,5 +1,6 @@
 //! Performs the actions of a trigger whose condition has occurred in a traced process.
 
+use super::action_context::ActionContext;
 use super::connection::{NOTIFY, connect_to, exchange};
 use super::error::TriggerError;
 use super::message::FireRequest;
@@ -17,7 +18,7 @@ pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// The result of a fired trigger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Fired {
+pub enum FireOutcome {
     /// A listener has done the actions of all sessions, without failures.
     ByListener,
     /// There was no listener: this process has done the actions, without failures.
@@ -32,13 +33,13 @@ pub enum Fired {
 /// # Errors
 ///
 /// As `trigger_fire`.
-pub fn trigger_report(run_dir: &Path, request: &FireRequest) -> Result<Fired, TriggerError> {
+pub fn trigger_report(run_dir: &Path, request: &FireRequest) -> Result<FireOutcome, TriggerError> {
     let run_dir = RunDir::open(run_dir)?;
     run_dir.trusted()?.check()?;
     let path = run_dir.path().join(NOTIFY);
     if let (Some(message), Ok(socket)) = (request.to_message(), connect_to(&path, Instant::now())) {
         match exchange(&socket, &message, Instant::now() + ANSWER_TIMEOUT) {
-            Ok(0) => return Ok(Fired::ByListener),
+            Ok(0) => return Ok(FireOutcome::ByListener),
             // An older listener does not support the message.
             Ok(answer) if answer == -Errno::OPNOTSUPP.raw_os_error() => {}
             Ok(answer) => return Err(TriggerError::answered(&path, answer)),
@@ -46,11 +47,11 @@ pub fn trigger_report(run_dir: &Path, request: &FireRequest) -> Result<Fired, Tr
             Err(_) => {}
         }
     }
-    let runner = TriggerRunner::in_traced_process(SessionStore::at(run_dir)?);
-    Fired::here(runner.fire_one(request).into_iter().collect())
+    let runner = TriggerRunner::new(SessionStore::at(run_dir)?, ActionContext::default());
+    FireOutcome::here(runner.fire_one(request).into_iter().collect())
 }
 
-impl Fired {
+impl FireOutcome {
     /// Returns the results in this process, or the error of the first action that failed.
     pub fn here(fired: Vec<FiredTrigger>) -> Result<Self, TriggerError> {
         fired.iter().find_map(FiredTrigger::failure).map_or(Ok(Self::Here(fired)), Err)

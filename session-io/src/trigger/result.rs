@@ -1,6 +1,6 @@
 //! The result of an action.
 
-use super::failure::Failure;
+use super::failure::ActionFailure;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use tracepoint_session_spec::TriggerAction;
@@ -38,7 +38,7 @@ impl ActionResult {
     }
 
     /// An action that failed.
-    pub(super) fn failed(action: &TriggerAction, failure: &Failure) -> Self {
+    pub(super) fn failed(action: &TriggerAction, failure: &ActionFailure) -> Self {
         Self { error: Some(failure.reason.clone()), errno: Some(failure.errno), ..Self::done(action) }
     }
 }

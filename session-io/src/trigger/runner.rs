@@ -11,18 +11,17 @@
 //! listener. Several may run at the same time, in any processes; they synchronise through the [state](super::state) of each trigger.
 
 use super::action::{Act, Subject};
-use super::facilities::{Facilities, Postponed};
-use super::failure::Failure;
+use super::action_context::{ActionContext, PostponedActions};
+use super::failure::ActionFailure;
 use super::in_code;
 use super::message::{CoreDump, FireRequest};
 use super::occurrence::Occurrence;
-use super::program::Programs;
 use super::result::ActionResult;
 use super::state::{self, Decision};
 use crate::error::ControlError;
 use crate::store::SessionStore;
 use serde::Serialize;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 use tracepoint_reader::process::ProcessKey;
 use tracepoint_session_spec::{State, TriggerAction, TriggerCondition, TriggerSpec};
 
@@ -55,24 +54,14 @@ impl FiredTrigger {
 #[derive(Debug)]
 pub struct TriggerRunner {
     store: SessionStore,
-    facilities: Facilities,
+    context: ActionContext,
 }
 
 impl TriggerRunner {
-    /// Creates a runner for the sessions of this run directory, including those that processes have started in code, in a program that may
-    /// start others.
-    pub fn new(store: SessionStore) -> Self {
-        Self { store, facilities: Facilities { programs: Some(Programs::new(false)), listening: None } }
-    }
-
-    /// The same in a traced process: the action `run` fails.
-    pub(super) fn in_traced_process(store: SessionStore) -> Self {
-        Self { store, facilities: Facilities::default() }
-    }
-
-    /// Creates a runner for the sessions of this run directory, with the facilities of this process.
-    pub const fn with(store: SessionStore, facilities: Facilities) -> Self {
-        Self { store, facilities }
+    /// Creates a runner for the sessions of this run directory, including those that processes have started in code, with the facilities of
+    /// this process.
+    pub const fn new(store: SessionStore, context: ActionContext) -> Self {
+        Self { store, context }
     }
 
     /// Performs the actions of all triggers with the condition [`TriggerCondition::CoreDump`]: session by session, and within a session in the order of
@@ -137,8 +126,8 @@ impl TriggerRunner {
     }
 
     /// Performs actions that were postponed. `None` if the session is gone or damaged.
-    pub fn resume(&self, postponed: &Postponed) -> Option<FiredTrigger> {
-        let Postponed { session, process, trigger, author, occurrence } = postponed;
+    pub fn resume(&self, postponed: &PostponedActions) -> Option<FiredTrigger> {
+        let PostponedActions { session, process, trigger, author, occurrence } = postponed;
         let act = |subject: &Subject<'_>| self.act(subject, trigger, occurrence, SystemTime::now());
         if let Some(process) = process {
             let (subject, _) = self.of_process(session, *process)?;
@@ -147,13 +136,6 @@ impl TriggerRunner {
         let session = self.store.session(session)?;
         let (id, dir) = (session.spec().ok()?.id, session.dir().ok()?);
         Some(act(&Subject::of_session(session, id, dir, *author, true)))
-    }
-
-    /// Waits for at most `timeout` until the programs that it has started have ended, and their exit statuses are in the states.
-    pub fn wait_for_programs(&self, timeout: Duration) {
-        if let Some(programs) = &self.facilities.programs {
-            programs.wait(timeout);
-        }
     }
 
     fn of_process(&self, session: &str, process: ProcessKey) -> Option<(Subject<'_>, Vec<TriggerSpec>)> {
@@ -174,14 +156,14 @@ impl TriggerRunner {
             }
             // Without the state, the number of snapshots would not be limited.
             Err(error) => {
-                let failure = Failure::from(&error.into());
+                let failure = ActionFailure::from(&error.into());
                 fired.actions.extend(trigger.actions.iter().map(|action| ActionResult::failed(action, &failure)));
                 return fired;
             }
         }
-        if let (Some(after), Some(listening)) = (trigger.after, &self.facilities.listening) {
+        if let (Some(after), Some(listening)) = (trigger.after, &self.context.listening) {
             let elapsed = now.duration_since(occurrence.time).unwrap_or_default();
-            let postponed = Postponed {
+            let postponed = PostponedActions {
                 session: subject.name.clone(),
                 process: subject.process,
                 trigger: trigger.clone(),
@@ -203,7 +185,7 @@ impl TriggerRunner {
         now: SystemTime,
     ) -> FiredTrigger {
         let run_dir = self.store.path();
-        let mut act = Act::new(subject, trigger, occurrence, &self.facilities, run_dir, now);
+        let mut act = Act::new(subject, trigger, occurrence, &self.context, run_dir, now);
         trigger.actions.iter().for_each(|action| act.perform(action));
         FiredTrigger { actions: act.end(), ..nothing_done(subject, trigger) }
     }

@@ -10,7 +10,7 @@
 //! The traces are created by the same function as those of `tracectl snapshot`. The temporary directory reserves the name, so that
 //! snapshots taken at the same time, by any processes, have different names.
 
-use super::failure::Failure;
+use super::failure::ActionFailure;
 use super::occurrence::Occurrence;
 use super::own_snapshots::OwnSnapshots;
 use super::state::KeptSnapshot;
@@ -26,7 +26,7 @@ const MAX_SAME: u32 = 1000;
 
 /// The future name of a snapshot, reserved by its temporary directory.
 #[derive(Debug)]
-pub(super) struct Reserved {
+pub(super) struct SnapshotReservation {
     pub(super) temporary: PathBuf,
     path: PathBuf,
 }
@@ -37,36 +37,41 @@ pub(super) fn reserve(
     output: &Path,
     occurrence: &Occurrence,
     now: SystemTime,
-) -> Result<Reserved, Failure> {
+) -> Result<SnapshotReservation, ActionFailure> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(output);
-    made.map_err(Failure::of_path("make", output))?;
+    made.map_err(ActionFailure::of_path("make", output))?;
     let time = humantime::format_rfc3339_millis(now).to_string().replace(':', "");
     let first = if occurrence.pid == 0 { time } else { format!("{time}-{}", occurrence.pid) };
     for number in 1..=MAX_SAME {
         let name = if number == 1 { first.clone() } else { format!("{first}-{number}") };
-        let reserved = Reserved { temporary: output.join(format!(".{name}.new")), path: output.join(name) };
+        let reserved = SnapshotReservation { temporary: output.join(format!(".{name}.new")), path: output.join(name) };
         match DirBuilder::new().mode(0o700).create(&reserved.temporary) {
             Ok(()) if reserved.path.symlink_metadata().is_err() => {
                 let marked = own.mark(&reserved.temporary).inspect_err(|_| reserved.abandon());
-                marked.map_err(Failure::of_path("mark", &reserved.temporary))?;
+                marked.map_err(ActionFailure::of_path("mark", &reserved.temporary))?;
                 return Ok(reserved);
             }
             Ok(()) => reserved.abandon(),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(Failure::of_path("make", &reserved.temporary)(error)),
+            Err(error) => return Err(ActionFailure::of_path("make", &reserved.temporary)(error)),
         }
     }
-    Err(Failure::new(
+    Err(ActionFailure::new(
         &format!("{} has {MAX_SAME} snapshots {first}; move them away", output.display()),
         Errno::EXIST.raw_os_error(),
     ))
 }
 
-impl Reserved {
+impl SnapshotReservation {
     /// Writes the snapshot of the session in `session`. Removes its files on failure.
     ///
     /// Events before `since`, in ns of the trace's clock, are left out.
-    pub(super) fn write(self, session: &Path, occurrence: &Occurrence, since: u64) -> Result<KeptSnapshot, Failure> {
+    pub(super) fn write(
+        self,
+        session: &Path,
+        occurrence: &Occurrence,
+        since: u64,
+    ) -> Result<KeptSnapshot, ActionFailure> {
         let written = self.write_all(session, occurrence, since);
         if written.is_err() {
             self.abandon();
@@ -74,20 +79,20 @@ impl Reserved {
         written
     }
 
-    fn write_all(&self, session: &Path, occurrence: &Occurrence, since: u64) -> Result<KeptSnapshot, Failure> {
+    fn write_all(&self, session: &Path, occurrence: &Occurrence, since: u64) -> Result<KeptSnapshot, ActionFailure> {
         let snapshot = self.temporary.join(".snapshot");
         let made = DirBuilder::new().mode(0o700).create(&snapshot);
-        made.map_err(Failure::of_path("make", &snapshot))?;
+        made.map_err(ActionFailure::of_path("make", &snapshot))?;
         let recovered = tracepoint_reader::recover::snapshot_since(session, &snapshot, since)?;
         let environment = occurrence.environment();
         for process in &recovered.processes {
             let path = process.output.join("metadata");
             let append = || File::options().append(true).open(&path)?.write_all(environment.as_bytes());
-            append().map_err(Failure::of_path("write", &path))?;
+            append().map_err(ActionFailure::of_path("write", &path))?;
         }
-        move_up(&snapshot, &self.temporary).map_err(Failure::of_path("move", &snapshot))?;
-        let bytes = size(&self.temporary).map_err(Failure::of_path("read", &self.temporary))?;
-        fs::rename(&self.temporary, &self.path).map_err(Failure::of_path("write", &self.path))?;
+        move_up(&snapshot, &self.temporary).map_err(ActionFailure::of_path("move", &snapshot))?;
+        let bytes = size(&self.temporary).map_err(ActionFailure::of_path("read", &self.temporary))?;
+        fs::rename(&self.temporary, &self.path).map_err(ActionFailure::of_path("write", &self.path))?;
         Ok(KeptSnapshot { path: self.path.clone(), bytes })
     }
 

@@ -48,7 +48,7 @@ pub struct TriggerState {
     /// Number of its snapshots that were removed to keep the others within the trigger's limits.
     pub removed: u64,
     /// Its snapshots that are being written.
-    writing: Vec<Writing>,
+    writing: Vec<UnfinishedSnapshot>,
     /// The times when it acted, as far as its limit needs them, in ns since 1970.
     recent_ns: Vec<u64>,
 }
@@ -65,7 +65,7 @@ pub struct KeptSnapshot {
 
 /// A snapshot that is being written, in a directory that is renamed when it is complete.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Writing {
+struct UnfinishedSnapshot {
     path: PathBuf,
     since_ns: u64,
 }
@@ -119,10 +119,10 @@ pub(super) fn writing(
             .into_iter()
             .partition(|old| since_ns.saturating_sub(old.since_ns) > ABANDONED);
         state.writing = others;
-        for Writing { path, .. } in abandoned {
+        for UnfinishedSnapshot { path, .. } in abandoned {
             own.remove(&path);
         }
-        state.writing.push(Writing { path, since_ns });
+        state.writing.push(UnfinishedSnapshot { path, since_ns });
     })
 }
 
@@ -343,7 +343,7 @@ mod tests {
         let kept = |path: &Path| KeptSnapshot { path: path.to_owned(), bytes: 1 };
         change(&session, "t1", |state| {
             state.snapshots = vec![kept(&forged), kept(&first)];
-            state.writing = vec![Writing { path: abandoned.clone(), since_ns: 1 }];
+            state.writing = vec![UnfinishedSnapshot { path: abandoned.clone(), since_ns: 1 }];
         })?;
         let second = temp.path().join("2026-11-23T005317.123Z-4");
         writing(&session, own, second.clone(), SystemTime::now())?;

@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant};
 use tracepoint_run_dir::group::group;
 use tracepoint_session_io::ControlError;
-use tracepoint_session_io::trigger::{FiredTrigger, Notification, Postponed};
+use tracepoint_session_io::trigger::{FiredTrigger, Notification, PostponedActions};
 
 /// Maximum number of clients that are served at the same time, not counting subscribers.
 pub(super) const MAX_CLIENTS: usize = 64;
@@ -33,7 +33,7 @@ pub(super) struct Server<'a, R> {
     subscribers: BTreeMap<u64, Subscriber>,
     /// The number of the next client, or of the next postponed actions.
     next: u64,
-    postponed: BTreeMap<(Instant, u64), Postponed>,
+    postponed: BTreeMap<(Instant, u64), PostponedActions>,
     /// The time before which no connection is accepted.
     accepts_at: Instant,
     report: R,
@@ -94,7 +94,7 @@ impl<'a, R: FnMut(Report)> Server<'a, R> {
 
     /// Waits for the actions that have begun, calls `perform` for postponed ones, and answers the waiting clients as far as they read the
     /// answers. Their further messages are not read. The workers end after the queued jobs.
-    pub(super) fn finish(&mut self, perform: impl Fn(Postponed) -> Result<Vec<FiredTrigger>, ControlError>) {
+    pub(super) fn finish(&mut self, perform: impl Fn(PostponedActions) -> Result<Vec<FiredTrigger>, ControlError>) {
         while let Ok(message) = self.results.recv() {
             if let Some(client) = self.receive(message).and_then(|id| self.clients.get_mut(&id)) {
                 let _ = client.write();

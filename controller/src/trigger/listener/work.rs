@@ -10,7 +10,7 @@ use tracepoint_run_dir::rundir::RunDir;
 use tracepoint_session_io::ControlError;
 use tracepoint_session_io::store::SessionStore;
 use tracepoint_session_io::trigger::{
-    CoreDump, Facilities, FireRequest, FiredTrigger, Listening, Notification, Postponed, TriggerRunner,
+    ActionContext, CoreDump, FireRequest, FiredTrigger, Notification, NotificationSink, PostponedActions, TriggerRunner,
 };
 
 /// The tasks of the workers.
@@ -20,7 +20,7 @@ pub(super) enum Task {
     Fire(FireRequest),
     /// A condition that the watcher has detected.
     Seen(Seen),
-    Postponed(Postponed),
+    Postponed(PostponedActions),
 }
 
 /// A task, and the client that waits for its end.
@@ -35,7 +35,7 @@ pub(super) struct Job {
 pub(super) enum FromWorker {
     Done(Job, Result<Vec<FiredTrigger>, ControlError>),
     Notify(Notification),
-    Postpone(Instant, Postponed),
+    Postpone(Instant, PostponedActions),
 }
 
 /// The connection of the workers, and of the programs that they start, to the serving thread.
@@ -56,31 +56,31 @@ impl ToServer {
     }
 }
 
-impl Listening for ToServer {
+impl NotificationSink for ToServer {
     fn notify(&self, notification: Notification) -> bool {
         self.send(FromWorker::Notify(notification))
     }
 
-    fn postpone(&self, until: Instant, postponed: Postponed) {
+    fn postpone(&self, until: Instant, postponed: PostponedActions) {
         self.send(FromWorker::Postpone(until, postponed));
     }
 }
 
 /// Performs jobs until the queue is closed.
-pub(super) fn work(queue: &Mutex<Receiver<Job>>, server: &ToServer, run_dir: &Path, facilities: &Facilities) {
+pub(super) fn work(queue: &Mutex<Receiver<Job>>, server: &ToServer, run_dir: &Path, context: &ActionContext) {
     loop {
         let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(job) = next else { return };
-        let fired = perform(&job.task, run_dir, facilities);
+        let fired = perform(&job.task, run_dir, context);
         if !server.send(FromWorker::Done(job, fired)) {
             return;
         }
     }
 }
 
-pub(super) fn perform(task: &Task, run_dir: &Path, facilities: &Facilities) -> Result<Vec<FiredTrigger>, ControlError> {
+pub(super) fn perform(task: &Task, run_dir: &Path, context: &ActionContext) -> Result<Vec<FiredTrigger>, ControlError> {
     let store = RunDir::open(run_dir).map_err(ControlError::from).and_then(SessionStore::at)?;
-    let runner = TriggerRunner::with(store, facilities.clone());
+    let runner = TriggerRunner::new(store, context.clone());
     match task {
         Task::CoreDump(core) => runner.run(core),
         Task::Fire(request) => Ok(runner.fire_one(request).into_iter().collect()),

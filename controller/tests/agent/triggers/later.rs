@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, SystemTime};
 use tracepoint_controller::trigger::{
-    FireRequest, Fired, Occurrence, Subscription, TriggerError, TriggerOptions, trigger_report, trigger_set,
+    FireOutcome, FireRequest, Occurrence, Subscription, TriggerError, TriggerOptions, trigger_report, trigger_set,
 };
 use tracepoint_session_spec::{State, TriggerAction, TriggerCondition};
 
@@ -52,7 +52,7 @@ fn windows_cut_and_delay_snapshots() -> Outcome {
 
     let listening = Listening::start(&place.run_dir());
     let began = SystemTime::now();
-    assert_eq!(fire(&place, &core(7))?, Fired::ByListener);
+    assert_eq!(fire(&place, &core(7))?, FireOutcome::ByListener);
     let whole = tempfile::tempdir_in("/dev/shm")?;
     let summary = cut.snapshot(whole.path().join("whole"))?;
     let all = ticks(&summary.path);
@@ -75,7 +75,7 @@ fn windows_cut_and_delay_snapshots() -> Outcome {
     assert_eq!(status(&later).state.snapshots.len(), 2, "the listener has ended");
 
     // Without a listener the snapshot is taken immediately, and its result contains a note.
-    let Fired::Here(fired) = fire(&place, &core(9))? else { panic!("there is no listener") };
+    let FireOutcome::Here(fired) = fire(&place, &core(9))? else { panic!("there is no listener") };
     let note = fired.iter().find(|fired| fired.session == "later").and_then(|fired| fired.actions[0].note.clone());
     assert!(note.as_ref().is_some_and(|note| note.contains("tracectl listen")), "{note:?}");
     assert!(child.end());
@@ -244,11 +244,14 @@ fn a_report_of_a_process_is_acted_on() -> Outcome {
         Ok(())
     })?;
     let _listening = Listening::start(&place.run_dir());
-    assert_eq!(trigger_report(&place.run_dir(), &request)?, Fired::ByListener);
+    assert_eq!(trigger_report(&place.run_dir(), &request)?, FireOutcome::ByListener);
     until(&session, |state| state.last[0].ended.is_some());
     assert!(mark.exists());
     // A missing trigger is not an error: it was removed meanwhile.
-    assert_eq!(trigger_report(&place.run_dir(), &FireRequest::new("flight", "t9", occurrence))?, Fired::ByListener);
+    assert_eq!(
+        trigger_report(&place.run_dir(), &FireRequest::new("flight", "t9", occurrence))?,
+        FireOutcome::ByListener
+    );
     let mut client = Client::connect(&socket(&place))?;
     for (payload, answer) in [(&b"{}"[..], -22), (b"\xFF", -22), (b"", -22)] {
         client.send(&message(0x7470_0003, payload))?;

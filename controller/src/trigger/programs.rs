@@ -8,14 +8,13 @@
 //! the environment. The program is in its own process group, so that Ctrl-C in a terminal ends the listener but not its programs. One
 //! thread for each waits for its end, so that it does not stay a zombie, and no other child of this program is waited for.
 
-use super::failure::Failure;
 use rustix::io::Errno;
-use std::fmt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+use tracepoint_session_io::trigger::{ActionFailure, ExitHandler, ProgramStarter, StartedProgram};
 use tracepoint_sinks::own_thread;
 
 /// Maximum number of programs that run at the same time.
@@ -23,41 +22,57 @@ const MAX: usize = 8;
 
 /// Starts programs, and counts the running ones.
 #[derive(Clone, Debug)]
-pub struct Programs {
-    running: Arc<Running>,
+pub(super) struct Programs {
+    running: Arc<RunningPrograms>,
     /// True if their outputs go to this program's standard error.
     shows_output: bool,
 }
 
 #[derive(Debug, Default)]
-struct Running {
+struct RunningPrograms {
     count: Mutex<usize>,
     one_ended: Condvar,
 }
 
-/// A program that was started.
+/// A program that was started, with its slot.
 #[derive(Debug)]
-pub(super) struct Started {
+struct RunningProgram {
     child: Child,
-    place: Place,
+    slot: ProgramSlot,
 }
 
 /// A slot for a running program; freed on drop.
 #[derive(Debug)]
-struct Place(Arc<Running>);
+struct ProgramSlot(Arc<RunningPrograms>);
 
 impl Programs {
     /// Creates the starter of programs whose output is written to the standard error of this one, or discarded.
-    pub fn new(shows_output: bool) -> Self {
+    pub(super) fn new(shows_output: bool) -> Self {
         Self { running: Arc::default(), shows_output }
     }
 
-    /// Starts a program, with these variables in addition to this process's environment.
-    pub(super) fn start(&self, line: &[String], variables: Vec<(String, String)>) -> Result<Started, Failure> {
-        let (program, arguments) =
-            line.split_first().ok_or_else(|| Failure::new(&"no program is named", Errno::INVAL.raw_os_error()))?;
-        let place = Place::take(&self.running).ok_or_else(|| {
-            Failure::new(
+    /// Waits until no program is running, for at most `timeout`.
+    pub(super) fn wait(&self, timeout: Duration) {
+        let deadline = Instant::now() + timeout;
+        let mut count = self.running.lock();
+        while *count > 0 {
+            let Some(left) = deadline.checked_duration_since(Instant::now()) else { return };
+            count = self.running.one_ended.wait_timeout(count, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl ProgramStarter for Programs {
+    fn start(
+        &self,
+        line: &[String],
+        variables: Vec<(String, String)>,
+    ) -> Result<Box<dyn StartedProgram>, ActionFailure> {
+        let (program, arguments) = line
+            .split_first()
+            .ok_or_else(|| ActionFailure::new(&"no program is named", Errno::INVAL.raw_os_error()))?;
+        let slot = ProgramSlot::take(&self.running).ok_or_else(|| {
+            ActionFailure::new(
                 &format!("{MAX} programs that triggers have started still run, and no more may"),
                 Errno::AGAIN.raw_os_error(),
             )
@@ -68,44 +83,33 @@ impl Programs {
         let started = command.stdin(Stdio::null()).stdout(output()).stderr(output()).spawn();
         let child = started.map_err(|error| {
             let errno = error.raw_os_error().unwrap_or(Errno::IO.raw_os_error());
-            Failure::new(&format!("cannot start {program}: {error}"), errno)
+            ActionFailure::new(&format!("cannot start {program}: {error}"), errno)
         })?;
-        Ok(Started { child, place })
-    }
-
-    /// Waits until no program is running, for at most `timeout`.
-    pub fn wait(&self, timeout: Duration) {
-        let deadline = Instant::now() + timeout;
-        let mut count = self.running.lock();
-        while *count > 0 {
-            let Some(left) = deadline.checked_duration_since(Instant::now()) else { return };
-            count = self.running.one_ended.wait_timeout(count, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
+        Ok(Box::new(RunningProgram { child, slot }))
     }
 }
 
-impl Started {
-    pub(super) fn pid(&self) -> u32 {
+impl StartedProgram for RunningProgram {
+    fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Starts a thread that waits for the end of the program, and then calls `ended`.
-    pub(super) fn watch(self, ended: impl FnOnce(ExitStatus) + Send + 'static) {
-        let Self { mut child, place } = self;
+    fn on_exit(self: Box<Self>, handler: ExitHandler) {
+        let Self { mut child, slot } = *self;
         let wait = move || {
             own_thread::begin_traced();
             if let Ok(status) = child.wait() {
-                ended(status);
+                handler(exit_text(status), status.success());
             }
-            drop(place);
+            drop(slot);
         };
         // Without a thread the program continues, and is a zombie between its end and the end of this process.
         let _ = thread::Builder::new().name("tracepoint-run".to_owned()).spawn(wait);
     }
 }
 
-impl Place {
-    fn take(running: &Arc<Running>) -> Option<Self> {
+impl ProgramSlot {
+    fn take(running: &Arc<RunningPrograms>) -> Option<Self> {
         let mut count = running.lock();
         (*count < MAX).then(|| {
             *count += 1;
@@ -114,29 +118,25 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ProgramSlot {
     fn drop(&mut self) {
         *self.0.lock() -= 1;
         self.0.one_ended.notify_all();
     }
 }
 
-impl Running {
+impl RunningPrograms {
     fn lock(&self) -> MutexGuard<'_, usize> {
         self.count.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The exit status of a program, as text.
-pub(super) struct HowItEnded(pub(super) ExitStatus);
-
-impl fmt::Display for HowItEnded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.0.code(), self.0.signal()) {
-            (Some(code), _) => write!(f, "exit status {code}"),
-            (None, Some(signal)) => write!(f, "killed by signal {signal}"),
-            (None, None) => write!(f, "{}", self.0),
-        }
+/// Returns the exit status of a program, as text.
+fn exit_text(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit status {code}"),
+        (None, Some(signal)) => format!("killed by signal {signal}"),
+        (None, None) => status.to_string(),
     }
 }
 
@@ -154,7 +154,7 @@ mod tests {
         let (programs, (send, ended)) = (Programs::new(false), channel());
         let variables = vec![("A".to_owned(), "$(exit 9); x".to_owned())];
         let started = programs.start(&shell("test \"$A\" = '$(exit 9); x' && exit 7"), variables).expect("a shell");
-        started.watch(move |status| send.send(HowItEnded(status).to_string()).expect("the test waits"));
+        started.on_exit(Box::new(move |status, _| send.send(status).expect("the test waits")));
         assert_eq!(ended.recv().expect("it ends"), "exit status 7");
         programs.wait(Duration::from_secs(60));
         assert_eq!(*programs.running.lock(), 0);
@@ -167,13 +167,14 @@ mod tests {
         let refused = programs.start(&shell(":"), Vec::new()).expect_err("too many");
         assert_eq!(refused.errno, Errno::AGAIN.raw_os_error());
         for started in running {
-            let mut started = started.expect("a program");
-            started.child.kill().expect("it runs");
-            started.watch(|_| {});
+            let started = started.expect("a program");
+            let pid = rustix::process::Pid::from_raw(started.pid().cast_signed()).expect("a process");
+            rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it runs");
+            started.on_exit(Box::new(|_, _| {}));
         }
         programs.wait(Duration::from_secs(60));
         let missing = programs.start(&["/no/such/program".to_owned()], Vec::new()).expect_err("it is missing");
         assert!(missing.errno == 2 && missing.reason.contains("/no/such/program"), "{missing:?}");
-        assert_eq!(*programs.running.lock(), 0, "a program that does not start takes no place");
+        assert_eq!(*programs.running.lock(), 0, "a program that does not start takes no slot");
     }
 }
