@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::json;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use tracepoint_reader::convert::{ConvertOptions, Converted, convert};
+use tracepoint_reader::convert::{ConversionSummary, ConvertOptions, convert};
 
 /// Converts between dt files and CTF directories
 ///
@@ -67,15 +67,15 @@ impl Convert {
         Ok(if converted.damage.is_empty() { Outcome::Success } else { Outcome::Incomplete })
     }
 
-    fn write_text(&self, converted: &Converted) -> io::Result<()> {
-        let Converted { streams, packets, bytes, .. } = converted;
+    fn write_text(&self, converted: &ConversionSummary) -> io::Result<()> {
+        let ConversionSummary { streams, packets, bytes, .. } = converted;
         let mut out = output::styled();
         let (packets, streams) = (counted(*packets, "packet"), counted(*streams, "stream"));
         writeln!(out, "{}: {packets} of {streams}, {}", self.output.display(), counted(*bytes, "byte"))?;
         out.flush()
     }
 
-    fn write_json(&self, converted: &Converted) -> io::Result<()> {
+    fn write_json(&self, converted: &ConversionSummary) -> io::Result<()> {
         let mut object = json!(converted);
         object["path"] = self.path.to_string_lossy().into();
         object["output"] = self.output.to_string_lossy().into();

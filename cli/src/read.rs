@@ -20,7 +20,7 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 use tracepoint_reader::Event;
-use tracepoint_reader::udp::{BatchDecoder, Connection, Counts, Ending, EventBatch, Options, Report};
+use tracepoint_reader::udp::{BatchDecoder, Connection, Counts, EventBatch, Options, Report, SessionEnd};
 use tracepoint_wire::udp::client::{DEFAULT_MTU, LARGEST, MIN_MTU};
 use tracepoint_wire::udp::{SERVER_PORT, SERVER_PORT_VARIABLE};
 
@@ -95,7 +95,7 @@ trait Output {
     fn flush(&mut self) -> Result<(), Failure>;
 
     /// Completes the output after the session. `false` if something that arrived is missing in it, which has been reported.
-    fn finish(self: Box<Self>, ending: Ending, counts: &Counts) -> Result<bool, Failure>;
+    fn finish(self: Box<Self>, ending: SessionEnd, counts: &Counts) -> Result<bool, Failure>;
 }
 
 impl Read {

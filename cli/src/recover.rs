@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use tracepoint_controller::Controller;
-use tracepoint_reader::Recovered;
+use tracepoint_reader::RecoverySummary;
 use tracepoint_reader::recover::{Progress, RecoveredProcess, recover_with, snapshot_with};
 
 /// Completes the traces of a process that died
@@ -110,7 +110,7 @@ impl Recover {
             .unwrap_or_else(|| self.directory.clone())
     }
 
-    fn write_json(&self, directory: &Path, recovered: &Recovered) -> io::Result<()> {
+    fn write_json(&self, directory: &Path, recovered: &RecoverySummary) -> io::Result<()> {
         output::json(&json!({
             "path": directory.to_string_lossy(),
             "output": self.output.to_string_lossy(),
@@ -122,7 +122,7 @@ impl Recover {
     }
 }
 
-fn write_text(recovered: &Recovered) -> io::Result<()> {
+fn write_text(recovered: &RecoverySummary) -> io::Result<()> {
     let mut out = output::styled();
     for process in &recovered.processes {
         let RecoveredProcess { pid, session, output, .. } = process;

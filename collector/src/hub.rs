@@ -32,14 +32,14 @@ pub(crate) use place::Place;
 pub(crate) use room::{FILES_OF_STREAM, Room};
 pub(crate) use session::Session;
 pub(crate) use stream::Stream;
-pub(crate) use streaming::Opened;
+pub(crate) use streaming::OpenedSession;
 
-use clearing::Clearing;
+use clearing::RemovalQueue;
 
 use crate::counts::Counts;
 use crate::memory::Memory;
-use crate::pacing::Pacing;
-use crate::storage::{Done, Packet, Storage};
+use crate::pacing::Pacer;
+use crate::storage::{JobResult, Packet, Storage};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::PathBuf;
@@ -77,10 +77,10 @@ pub(crate) struct Hub {
     pub(crate) counts: Counts,
     /// Reason why nothing can be written at present.
     pub(crate) full: Option<String>,
-    pub(crate) pacing: Pacing,
+    pub(crate) pacing: Pacer,
     /// Bytes of old chunks that are queued for removal.
     leaving: u64,
-    clearing: Clearing,
+    clearing: RemovalQueue,
     messages: Vec<String>,
 }
 
@@ -103,9 +103,9 @@ impl Hub {
             last_trace: 0,
             counts: Counts::default(),
             full: None,
-            pacing: Pacing::default(),
+            pacing: Pacer::default(),
             leaving: 0,
-            clearing: Clearing::default(),
+            clearing: RemovalQueue::default(),
             messages: Vec::new(),
         }
     }
@@ -288,8 +288,8 @@ impl Hub {
     }
 
     /// Handles a result of the storage.
-    pub(crate) fn done(&mut self, handle: u64, done: Done, now: Instant) {
-        if let Done::Removed { bytes, is_gone, failed } = done {
+    pub(crate) fn done(&mut self, handle: u64, done: JobResult, now: Instant) {
+        if let JobResult::Removed { bytes, is_gone, failed } = done {
             self.leaving -= bytes;
             let is_tried_again = self.cleared(handle, failed.is_none(), now).unwrap_or(!is_gone);
             if let Some(message) = failed {
@@ -300,7 +300,7 @@ impl Hub {
             self.make_room(now);
             return;
         }
-        if let Done::Full(full) = done {
+        if let JobResult::Full(full) = done {
             // While old chunks are being removed, the packet is only delayed. The storage reports `Full` again if the removal did not suffice.
             let makes_room = full.is_some() && self.make_room(now);
             match &full {
@@ -312,13 +312,13 @@ impl Hub {
             self.full = full.filter(|_| !makes_room);
             return;
         }
-        if done == Done::Closed {
+        if done == JobResult::Closed {
             self.storage.closed(handle);
         }
         let Some(stream) = self.streams.get_mut(&handle) else { return };
         match done {
-            Done::Packet { size: Some(_), .. } => self.counts.stored += 1,
-            Done::Packet { size: None, .. } => self.counts.unwritten += 1,
+            JobResult::Packet { size: Some(_), .. } => self.counts.stored += 1,
+            JobResult::Packet { size: None, .. } => self.counts.unwritten += 1,
             _ => {}
         }
         let bytes = stream.done(&done, now, |job| self.storage.give(handle, job));
@@ -328,9 +328,9 @@ impl Hub {
         }
         let session = stream.session;
         match done {
-            Done::Closed => self.tidy(session, now),
-            Done::Marked => self.rotated(session, now),
-            Done::Packet { .. } => {
+            JobResult::Closed => self.tidy(session, now),
+            JobResult::Marked => self.rotated(session, now),
+            JobResult::Packet { .. } => {
                 #[cfg(feature = "nats")]
                 self.is_news(session);
                 self.rotate_if_due(session, now);

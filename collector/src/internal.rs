@@ -5,7 +5,7 @@ use crate::memory::Memory;
 use crate::relay::{Answer, Control};
 use crate::reorder::Limits;
 use crate::shares::Address;
-use crate::storage::{Done, Packet, Storage};
+use crate::storage::{JobResult, Packet, Storage};
 use crate::stream_control::{Offer, StreamControl};
 use crate::viewer::{Answer as Shown, Viewer};
 use std::io;
@@ -25,7 +25,7 @@ const LARGEST: u64 = 1 << 16;
 #[derive(Debug)]
 pub struct Driver {
     hub: Hub,
-    done: UnboundedReceiver<(u64, Done)>,
+    done: UnboundedReceiver<(u64, JobResult)>,
     relay: Control,
     ours: StreamControl,
     viewer: Viewer,

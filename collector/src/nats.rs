@@ -14,13 +14,13 @@
 
 mod account;
 mod broker;
-mod collecting;
-mod former;
+mod context;
 mod lease;
 mod owner;
-mod replay;
+mod preamble;
 mod search;
 mod settings;
+mod stale;
 pub(crate) mod status;
 mod trace;
 

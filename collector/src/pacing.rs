@@ -17,14 +17,14 @@ const APART: Duration = Duration::from_millis(50);
 
 /// The pacing state of all senders.
 #[derive(Debug, Default)]
-pub(crate) struct Pacing {
+pub(crate) struct Pacer {
     /// Sessions that are paused, in order.
     waiting: VecDeque<u64>,
     /// When a session resumed last.
     resumed: Option<Instant>,
 }
 
-impl Pacing {
+impl Pacer {
     /// Returns whether a session is to pause. `is_waiting` is true if it is paused already; `work` is the queued work of the disk.
     pub(crate) fn waits(&mut self, session: u64, is_waiting: bool, work: Duration, now: Instant) -> bool {
         if !is_waiting && work < HIGH {
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn senders_wait_together_and_go_on_in_turn() {
-        let (mut pacing, begin) = (Pacing::default(), Instant::now());
+        let (mut pacing, begin) = (Pacer::default(), Instant::now());
         let after = |millis| begin + Duration::from_millis(millis);
         let (much, little) = (HIGH, LOW.checked_sub(Duration::from_millis(1)).expect("more"));
         for millis in [0, 200, 499] {

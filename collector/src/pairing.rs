@@ -27,7 +27,7 @@ const MAX_INDEXES: usize = 4096;
 
 /// An item in storage order.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Paired<P> {
+pub(crate) enum StorageItem<P> {
     /// A packet; without an index if the stream has none.
     Packet { sequence: u64, packet: P, index: Option<Index> },
     /// No event before this time follows.
@@ -38,7 +38,7 @@ pub(crate) enum Paired<P> {
 
 /// Packets and indexes that wait for each other.
 #[derive(Debug)]
-pub(crate) struct Pairing<P> {
+pub(crate) struct IndexMatcher<P> {
     packets: BTreeMap<u64, P>,
     indexes: VecDeque<Index>,
     /// The number after that of the last emitted packet.
@@ -60,7 +60,7 @@ enum Mode {
     Unindexed,
 }
 
-impl<P> Default for Pairing<P> {
+impl<P> Default for IndexMatcher<P> {
     fn default() -> Self {
         Self {
             packets: BTreeMap::new(),
@@ -74,7 +74,7 @@ impl<P> Default for Pairing<P> {
     }
 }
 
-impl<P> Pairing<P> {
+impl<P> IndexMatcher<P> {
     /// Adds a packet.
     pub(crate) fn packet(&mut self, sequence: u64, packet: P) {
         if sequence < self.next || self.packets.contains_key(&sequence) {
@@ -92,7 +92,7 @@ impl<P> Pairing<P> {
     }
 
     /// Returns the next item that can be emitted.
-    pub(crate) fn next(&mut self, now: Instant) -> Option<Paired<P>> {
+    pub(crate) fn next(&mut self, now: Instant) -> Option<StorageItem<P>> {
         let paired = self.pair(now);
         if paired.is_some() || self.packets.is_empty() && self.indexes.is_empty() {
             self.waits_since = None;
@@ -102,23 +102,23 @@ impl<P> Pairing<P> {
         paired
     }
 
-    fn pair(&mut self, now: Instant) -> Option<Paired<P>> {
+    fn pair(&mut self, now: Instant) -> Option<StorageItem<P>> {
         loop {
             if self.mode == Mode::Unindexed {
                 let (sequence, packet) = self.packets.pop_first()?;
                 self.next = sequence.saturating_add(1);
-                return Some(Paired::Packet { sequence, packet, index: None });
+                return Some(StorageItem::Packet { sequence, packet, index: None });
             }
             let Some(index) = self.indexes.front().copied() else {
                 if self.packets.is_empty() || !self.waited(now) {
                     return None;
                 }
                 self.mode = Mode::Unindexed;
-                return Some(Paired::Unindexed);
+                return Some(StorageItem::Unindexed);
             };
             if index.is_beacon() {
                 self.indexes.pop_front();
-                return Some(Paired::Beacon { time: index.end });
+                return Some(StorageItem::Beacon { time: index.end });
             }
             if let Some(packet) = self.packets.remove(&index.sequence) {
                 self.indexes.pop_front();
@@ -128,7 +128,7 @@ impl<P> Pairing<P> {
                 self.packets = above;
                 self.next = index.sequence.saturating_add(1);
                 self.mode = Mode::Indexed;
-                return Some(Paired::Packet { sequence: index.sequence, packet, index: Some(index) });
+                return Some(StorageItem::Packet { sequence: index.sequence, packet, index: Some(index) });
             }
             let others_wait = !self.packets.is_empty() && self.waited(now);
             if index.sequence >= self.next && !others_wait && self.indexes.len() <= MAX_INDEXES {
@@ -166,7 +166,7 @@ impl<P> Pairing<P> {
     }
 
     /// Emits everything at the end of the stream: indexes without packets count as missing, and packets without indexes are emitted without.
-    pub(crate) fn finish(&mut self) -> Vec<Paired<P>> {
+    pub(crate) fn finish(&mut self) -> Vec<StorageItem<P>> {
         let mut out = Vec::new();
         let now = Instant::now();
         loop {
@@ -179,7 +179,7 @@ impl<P> Pairing<P> {
                 return out;
             } else {
                 self.mode = Mode::Unindexed;
-                out.push(Paired::Unindexed);
+                out.push(StorageItem::Unindexed);
             }
         }
     }
@@ -200,24 +200,24 @@ mod tests {
     }
 
     /// Numbers of packets with an index; beacons as their time + 100, other steps as 1000 plus the number.
-    fn left(pairing: &mut Pairing<u64>, now: Instant) -> Vec<u64> {
+    fn left(pairing: &mut IndexMatcher<u64>, now: Instant) -> Vec<u64> {
         std::iter::from_fn(|| pairing.next(now)).map(|paired| number(&paired)).collect()
     }
 
-    fn number(paired: &Paired<u64>) -> u64 {
+    fn number(paired: &StorageItem<u64>) -> u64 {
         match *paired {
-            Paired::Packet { sequence, packet, index } => {
+            StorageItem::Packet { sequence, packet, index } => {
                 assert_eq!(sequence, packet);
                 if index.is_some() { sequence } else { 1000 + sequence }
             }
-            Paired::Beacon { time } => 100 + time,
-            Paired::Unindexed => 1000,
+            StorageItem::Beacon { time } => 100 + time,
+            StorageItem::Unindexed => 1000,
         }
     }
 
     #[test]
     fn packets_leave_in_the_order_of_indexes() {
-        let (mut pairing, now) = (Pairing::default(), Instant::now());
+        let (mut pairing, now) = (IndexMatcher::default(), Instant::now());
         pairing.packet(1, 1);
         assert_eq!(left(&mut pairing, now), NONE);
         pairing.index(index(0));
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn late_packets_and_duplicates_never_leave() {
-        let (mut pairing, now) = (Pairing::default(), Instant::now());
+        let (mut pairing, now) = (IndexMatcher::default(), Instant::now());
         for sequence in [3, 3, 4, 2] {
             pairing.packet(sequence, sequence);
         }
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_stream_without_indexes_is_stored_all_the_same() {
-        let (mut pairing, now) = (Pairing::default(), Instant::now());
+        let (mut pairing, now) = (IndexMatcher::default(), Instant::now());
         pairing.packet(1, 1);
         pairing.packet(0, 0);
         assert_eq!(left(&mut pairing, now), NONE);
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_packet_that_does_not_come_is_not_waited_for() {
-        let (mut pairing, now) = (Pairing::default(), Instant::now());
+        let (mut pairing, now) = (IndexMatcher::default(), Instant::now());
         for sequence in [0, 1] {
             pairing.index(index(sequence));
         }
@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     fn nothing_waits_at_the_end() {
-        let (mut pairing, now) = (Pairing::default(), Instant::now());
+        let (mut pairing, now) = (IndexMatcher::default(), Instant::now());
         pairing.index(index(0));
         pairing.index(index(1));
         pairing.packet(1, 1);

@@ -11,11 +11,11 @@
 //! [`publisher`] finds traces and connects to the broker.
 
 mod chunk;
+mod context;
 mod link;
 mod log;
 mod position;
 mod publisher;
-mod publishing;
 mod session;
 mod settings;
 mod spool;

@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tracepoint_wire::relay::{
-    AddStream, CloseChunk, Command, CreateChunk, CreateSession, IndexFile, MAJOR, MAY_CLEAR, METADATA_CHANNEL,
-    MIN_MINOR, MINOR, MINOR_WITH_CHUNKS, Pending, Reply, ReturnCode, RotateStreams, Version,
+    AddStream, CloseChunk, Command, CreateChunk, CreateSession, DataPending, IndexFile, MAJOR, MAY_CLEAR,
+    METADATA_CHANNEL, MIN_MINOR, MINOR, MINOR_WITH_CHUNKS, Reply, ReturnCode, RotateStreams, Version,
 };
 use tracepoint_wire::stream::Capabilities;
 
@@ -309,7 +309,7 @@ fn session_command(hub: &mut Hub, session: u64, minor: u32, command: Command<'_>
 }
 
 fn pending(pending: bool) -> Answer {
-    Answer::Reply(Some(Reply::Pending(if pending { Pending::Yes } else { Pending::No })))
+    Answer::Reply(Some(Reply::Pending(if pending { DataPending::Yes } else { DataPending::No })))
 }
 
 /// Creates the files of a stream and returns its handle.

@@ -99,7 +99,7 @@ impl Gap {
 }
 
 #[derive(Debug)]
-struct Queued<P> {
+struct QueueEntry<P> {
     packet: P,
     prev: u64,
     size: u64,
@@ -110,7 +110,7 @@ struct Queued<P> {
 #[derive(Debug)]
 pub(crate) struct Reorder<P> {
     next: u64,
-    queue: BTreeMap<u64, Queued<P>>,
+    queue: BTreeMap<u64, QueueEntry<P>>,
     /// Total size of the queued packets.
     bytes: u64,
     /// The highest number known to be sent, from a synchronisation message, and the gap before it.
@@ -160,7 +160,7 @@ impl<P> Reorder<P> {
             return;
         }
         self.bytes += size;
-        self.queue.insert(seq, Queued { packet, prev, size, gap: Gap::new(now) });
+        self.queue.insert(seq, QueueEntry { packet, prev, size, gap: Gap::new(now) });
     }
 
     /// Returns the next packet that has no gap before it, and its number.

@@ -25,9 +25,9 @@ use crate::hub::{Hub, Room, Rotation};
 use crate::memory::Memory;
 use crate::options::Options;
 use crate::reorder::Limits;
-use crate::shared::Shared;
-use crate::storage::repair::{Found, repair};
-use crate::storage::{Done, Storage};
+use crate::shared::ServerState;
+use crate::storage::repair::{RepairReport, repair};
+use crate::storage::{JobResult, Storage};
 use crate::stream_control::Offer;
 use accept::accept;
 use bounds::Bounds;
@@ -100,7 +100,7 @@ pub struct Collector {
     metrics: Option<TcpListener>,
     datagrams: UdpSocket,
     addresses: Addresses,
-    found: Found,
+    found: RepairReport,
     #[cfg(feature = "nats")]
     owner: Option<crate::nats::Owner>,
 }
@@ -201,7 +201,7 @@ impl Collector {
         let mut hub = Hub::new(options.output.clone(), storage);
         hub.rotation = Rotation { quota: options.quota, ..options.rotation };
         if found.sessions > 0 {
-            let Found { sessions, cut_off, .. } = found;
+            let RepairReport { sessions, cut_off, .. } = found;
             hub.say(format!(
                 "made {sessions} sessions of a killed collector whole; cut off {cut_off} bytes of incomplete packets"
             ));
@@ -215,7 +215,7 @@ impl Collector {
         {
             hub.publishes = options.publish.is_some();
         }
-        let shared = Rc::new(Shared {
+        let shared = Rc::new(ServerState {
             #[cfg(feature = "nats")]
             nats: brokers.collecting(),
             #[cfg(feature = "nats")]
@@ -255,10 +255,10 @@ fn keep_freed_memory() {
 }
 
 async fn serve(
-    shared: &Rc<Shared>,
+    shared: &Rc<ServerState>,
     bounds: Bounds,
     (listeners, metrics, datagrams): ([TcpListener; 3], Option<TcpListener>, UdpSocket),
-    mut done: UnboundedReceiver<(u64, Done)>,
+    mut done: UnboundedReceiver<(u64, JobResult)>,
     mut report: impl FnMut(&Report) -> bool,
 ) -> Result<Counts, CollectError> {
     let [control, data, live] = listeners.map(tokio::net::TcpListener::from_std);
@@ -309,7 +309,7 @@ async fn serve(
     Ok(shared.hub.borrow().counts)
 }
 
-impl Shared {
+impl ServerState {
     /// Returns the state and the messages since the last call.
     fn report(&self) -> Report {
         let messages = self.hub.borrow_mut().messages();

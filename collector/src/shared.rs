@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 /// State shared by all tasks. They run on one thread, and no task holds a borrow of the hub across an `await`.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct ServerState {
     pub(crate) hub: RefCell<Hub>,
     /// Total packet memory in bytes.
     #[cfg(feature = "nats")]
@@ -26,7 +26,7 @@ pub(crate) struct Shared {
     pub(crate) publish: Option<Rc<crate::publish::Status>>,
 }
 
-impl Shared {
+impl ServerState {
     /// Acquires memory for `bytes` bytes of a session's packets; waits until it is free.
     pub(crate) async fn memory(&self, session: u64, bytes: u32) -> Option<MemoryShare> {
         let memory = self.hub.borrow().session(session).map(|session| session.memory().clone());

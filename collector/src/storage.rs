@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   state (hub) ── Job ──▶ thread ──▶ stream files, index files, metadata
-//!        ◀──────── Done ───┘
+//!        ◀── JobResult ────┘
 //! ```
 //!
 //! The state machine creates the files, so that the sender gets an answer, and hands them to the [thread](thread), which alone writes to them. The
@@ -101,7 +101,7 @@ impl Job {
 
 /// The result of a job.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Done {
+pub(crate) enum JobResult {
     /// The next files are open. The previous segment ends after this many entries and bytes.
     Opened { entries: u64, bytes: u64, moved: u64 },
     /// A packet of this size was stored; `None` if it could not be. It has an index if it has a stream class.

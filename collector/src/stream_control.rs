@@ -7,7 +7,7 @@
 //!   Closing:  GIVE_UP closes the streams as they are; a lost connection closes the session
 //! ```
 
-use crate::hub::{Hub, Opened};
+use crate::hub::{Hub, OpenedSession};
 use crate::memory::MemoryShare;
 use crate::reorder::Limits;
 use crate::shares::Address;
@@ -17,8 +17,8 @@ use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::Notify;
 use tracepoint_wire::stream::{
-    Ack, Announced, ClockReply, ErrorCode, FRAME_HEADER, FrameHeader, Handshake, Hello, MAX_ENTRIES, MAX_NACKS, Nack,
-    Ready, SharedKey, Side, Sync, ToCollector, ToSender, VERSION, Welcome,
+    Ack, AnnounceReply, ClockReply, ErrorCode, FRAME_HEADER, FrameHeader, Handshake, Hello, MAX_ENTRIES, MAX_NACKS,
+    Nack, Ready, SharedKey, Side, Sync, ToCollector, ToSender, VERSION, Welcome,
 };
 
 /// Interval of acknowledgements when nothing has changed.
@@ -67,7 +67,7 @@ pub(crate) struct StreamControl {
     offer: Offer,
     /// The sender's location.
     address: Address,
-    open: Option<Opened>,
+    open: Option<OpenedSession>,
     /// The HELLO frame, and the nonce sent in reply.
     challenged: Option<(Vec<u8>, [u8; 32])>,
     /// The last synchronisation: its number, and the last packet of each stream.
@@ -81,13 +81,13 @@ pub(crate) struct StreamControl {
     told_ready: bool,
     /// The sender no longer waits for packets that are missing or cannot be written.
     gives_up: bool,
-    way: Way,
+    transport: DataTransport,
     phase: Phase,
 }
 
 /// The transport of the packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum DataTransport {
     Tcp,
     Udp,
     /// From a broker, where other collectors may take them instead.
@@ -98,7 +98,7 @@ enum Way {
     BrokerAtEnd,
 }
 
-impl Way {
+impl DataTransport {
     const fn is_shared(self) -> bool {
         !matches!(self, Self::Tcp | Self::Udp)
     }
@@ -143,7 +143,7 @@ impl StreamControl {
             is_held: false,
             told_ready: false,
             gives_up: false,
-            way: Way::Tcp,
+            transport: DataTransport::Tcp,
             phase: Phase::Open,
         }
     }
@@ -151,7 +151,7 @@ impl StreamControl {
     /// For messages from a broker, which authenticates its clients itself.
     #[cfg(feature = "nats")]
     pub(crate) fn shared(offer: Offer) -> Self {
-        Self { way: Way::Broker, ..Self::new(Offer { key: None, ..offer }, Address::Broker) }
+        Self { transport: DataTransport::Broker, ..Self::new(Offer { key: None, ..offer }, Address::Broker) }
     }
 
     /// Returns the session, once it is open.
@@ -168,7 +168,7 @@ impl StreamControl {
     /// Records that everything sent has arrived.
     #[cfg(feature = "nats")]
     pub(crate) fn all_has_come(&mut self) {
-        self.way = Way::BrokerAtEnd;
+        self.transport = DataTransport::BrokerAtEnd;
     }
 
     /// Returns the sender's location if a message needs resources, with the session to which it adds a stream, or `None` if it opens a session.
@@ -227,7 +227,7 @@ impl StreamControl {
                 // If this fails, the sender has not received the handle, and announces the stream again.
                 #[cfg(feature = "nats")]
                 hub.log(id, |log| log.announce(&announce)).map_err(|why| (ErrorCode::Storage, why))?;
-                ToSender::Announced(Announced { request: announce.request, handle, next }).encode(out);
+                ToSender::Announced(AnnounceReply { request: announce.request, handle, next }).encode(out);
             }
             ToCollector::Metadata(piece) => {
                 // Before the hub has it: if this fails, the sender sends it again.
@@ -324,10 +324,10 @@ impl StreamControl {
     ) -> Result<(), Refusal> {
         let mut token = [0; 16];
         token.copy_from_slice(&random[..16]);
-        let opened = hub.open_streamed(hello, token, self.way.is_shared(), self.address)?;
+        let opened = hub.open_streamed(hello, token, self.transport.is_shared(), self.address)?;
         self.open = Some(opened);
-        if hello.udp && self.way == Way::Tcp {
-            self.way = Way::Udp;
+        if hello.udp && self.transport == DataTransport::Tcp {
+            self.transport = DataTransport::Udp;
         }
         let welcome = Welcome {
             version: VERSION.into(),
@@ -355,13 +355,13 @@ impl StreamControl {
         let streamed = hub.streamed(id).filter(|streamed| streamed.connection == opened.connection).ok_or(replaced)?;
         if streamed.has_data && !self.told_ready {
             self.told_ready = true;
-            ToSender::Ready(if self.way == Way::Udp { Ready::Udp } else { Ready::Tcp }).encode(out);
+            ToSender::Ready(if self.transport == DataTransport::Udp { Ready::Udp } else { Ready::Tcp }).encode(out);
         }
         let limits = self.offer.limits;
-        let limits = match self.way {
-            Way::Udp => limits,
+        let limits = match self.transport {
+            DataTransport::Udp => limits,
             #[cfg(feature = "nats")]
-            Way::BrokerAtEnd => limits.at_once(),
+            DataTransport::BrokerAtEnd => limits.at_once(),
             _ => limits.over_tcp(streamed.silent, now),
         };
         for nacks in hub.gaps(id, &limits, now).chunks(MAX_NACKS) {

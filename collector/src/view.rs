@@ -26,7 +26,7 @@ pub(crate) struct Cursor {
 
 /// The state of a stream at a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum CursorState {
     /// A packet. The offset is for [`View::place`].
     Packet { offset: u64, index: Index },
     /// No packet, and no event before this time follows.
@@ -165,7 +165,7 @@ impl View {
     }
 
     /// Returns the next item and advances the cursor past it. Costs a read of 72 bytes.
-    pub(crate) fn next(&self, cursor: &mut Cursor, now: Instant) -> io::Result<Next> {
+    pub(crate) fn next(&self, cursor: &mut Cursor, now: Instant) -> io::Result<CursorState> {
         if cursor.segment < self.first {
             *cursor = self.begin();
         }
@@ -173,7 +173,7 @@ impl View {
             if cursor.entry < segment.entries {
                 let (offset, index) = segment.entry(cursor.entry)?;
                 cursor.entry += 1;
-                return Ok(Next::Packet { offset: (cursor.segment << OFFSET_BITS) + offset, index });
+                return Ok(CursorState::Packet { offset: (cursor.segment << OFFSET_BITS) + offset, index });
             }
             if self.segment(cursor.segment + 1).is_none() || segment.hides_packets() {
                 break;
@@ -182,9 +182,9 @@ impl View {
         }
         let beacon = self.beacons.iter().rev().find(|(_, from)| *from <= now);
         Ok(match (beacon.copied(), self.stream_class) {
-            _ if self.is_closed => Next::End,
-            (Some((time, _)), Some(stream_class)) => Next::Inactive { time, stream_class },
-            _ => Next::Nothing,
+            _ if self.is_closed => CursorState::End,
+            (Some((time, _)), Some(stream_class)) => CursorState::Inactive { time, stream_class },
+            _ => CursorState::Nothing,
         })
     }
 

@@ -9,17 +9,17 @@ mod renewal;
 
 use crate::hub::{Hub, Session};
 use crate::metadata::{self, MetadataCursor};
-use crate::view::{Cursor, Next};
-use renewal::Attached;
+use crate::view::{Cursor, CursorState};
+use renewal::ViewedSession;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 use tracepoint_wire::live::{
-    AttachStatus, ClockOffset, Connect, Created, Detached, Index, IndexStatus, MAJOR, MetadataBytes, MetadataStatus,
-    NEW_METADATA, NEW_STREAM, NewStreamsStatus, PacketBytes, PacketStatus, Request, Secret, Seek, SessionRecord,
-    Sessions, StreamRecord, Streams,
+    AttachStatus, ClockOffset, Connect, Index, IndexStatus, MAJOR, MetadataBytes, MetadataStatus, NEW_METADATA,
+    NEW_STREAM, NewStreamsStatus, PacketBytes, PacketStatus, Request, Secret, Seek, SessionCreated, SessionDetached,
+    SessionRecord, Sessions, StreamRecord, Streams,
 };
 use tracepoint_wire::stream::{Handshake, NO_BOUND, SharedKey, Side};
 
@@ -52,16 +52,16 @@ pub(crate) struct Viewer {
     key: Option<(SharedKey, [u8; 32])>,
     has_session: bool,
     /// The sessions it is attached to.
-    attached: BTreeMap<u64, Attached>,
+    attached: BTreeMap<u64, ViewedSession>,
     /// The streams announced to it, by the ids sent to it.
-    streams: HashMap<u64, Viewed>,
+    streams: HashMap<u64, ViewedStream>,
     /// The metadata streams among them, by trace.
     metadata: HashMap<u64, u64>,
 }
 
 /// An announced stream.
 #[derive(Clone, Copy, Debug)]
-struct Viewed {
+struct ViewedStream {
     handle: u64,
     session: u64,
     trace: u64,
@@ -131,7 +131,7 @@ impl Viewer {
             _ if self.key.is_some() => return Answer::Close(NO_KEY.to_owned()),
             Request::CreateSession => {
                 self.has_session = true;
-                Created(true).encode(&mut out);
+                SessionCreated(true).encode(&mut out);
             }
             Request::ListSessions => list(hub).encode(&mut out),
             Request::Attach { session, seek, .. } => self.attach(hub, session, seek, now).encode(&mut out),
@@ -151,7 +151,7 @@ impl Viewer {
                 };
             }
             Request::Clock { stream } => self.clock(hub, stream).encode(&mut out),
-            Request::Detach { session } => Detached(self.detach(hub, session, now)).encode(&mut out),
+            Request::Detach { session } => SessionDetached(self.detach(hub, session, now)).encode(&mut out),
             _ => return Answer::Close("the request is not known".to_owned()),
         }
         Answer::Reply(out)
@@ -169,7 +169,7 @@ impl Viewer {
         }
         self.attached.entry(id).or_insert_with(|| {
             hub.viewer(id, true, now);
-            Attached::default()
+            ViewedSession::default()
         });
         Streams { status, streams: self.announce(hub, id, seek == Seek::Beginning) }
     }
@@ -209,7 +209,7 @@ impl Viewer {
             };
             let [key, trace] = [*handle, stream.trace].map(|number| attached.id(number));
             let (ordinal, time) = (self.streams.len() as u64, attached.floor());
-            let viewed = Viewed {
+            let viewed = ViewedStream {
                 handle: *handle,
                 session: id,
                 trace,
@@ -243,7 +243,8 @@ impl Viewer {
             return Streams::none(NewStreamsStatus::Nothing);
         }
         let streams = self.announce(hub, id, true);
-        let all_ended = || self.streams.values().filter(|viewed| viewed.session == id).all(Viewed::has_nothing_more);
+        let all_ended =
+            || self.streams.values().filter(|viewed| viewed.session == id).all(ViewedStream::has_nothing_more);
         if streams.is_empty() && session.is_closed() && all_ended() {
             return Streams::none(NewStreamsStatus::Hup);
         }
@@ -261,11 +262,11 @@ impl Viewer {
         }
         let next = loop {
             match stream.view.next(cursor, now) {
-                Ok(Next::Packet { index, .. }) if index.begin < viewed.floor => {}
+                Ok(CursorState::Packet { index, .. }) if index.begin < viewed.floor => {}
                 next => break next,
             }
         };
-        let is_idle = matches!(next, Ok(Next::Nothing | Next::Inactive { .. }));
+        let is_idle = matches!(next, Ok(CursorState::Nothing | CursorState::Inactive { .. }));
         let waits = is_idle && !self.fresh(hub, viewed.session).is_empty();
         if self.attached.get_mut(&viewed.session).is_some_and(|attached| attached.waits(waits, now)) {
             self.hang_up(id);
@@ -273,19 +274,19 @@ impl Viewer {
         }
         let index = match next {
             Err(_) => error,
-            Ok(Next::Nothing) => Index::only(IndexStatus::Retry),
+            Ok(CursorState::Nothing) => Index::only(IndexStatus::Retry),
             // Streams yet to be announced may begin before the last beacon.
-            Ok(Next::Inactive { .. }) if waits => Index::only(IndexStatus::Retry),
-            Ok(Next::End) => {
+            Ok(CursorState::Inactive { .. }) if waits => Index::only(IndexStatus::Retry),
+            Ok(CursorState::End) => {
                 viewed.has_ended = true;
                 Index::only(IndexStatus::Hup)
             }
-            Ok(Next::Inactive { time, stream_class }) => {
+            Ok(CursorState::Inactive { time, stream_class }) => {
                 // An earlier time is always safe; a reported time is never taken back.
                 viewed.time = viewed.time.max(time.saturating_sub(viewed.ordinal));
                 Index::inactive(viewed.time, stream_class)
             }
-            Ok(Next::Packet { offset, index }) => {
+            Ok(CursorState::Packet { offset, index }) => {
                 viewed.time = viewed.time.max(index.end);
                 Index {
                     offset,
@@ -305,7 +306,7 @@ impl Viewer {
     }
 
     /// Returns flags for requests that the viewer must make before it reads a packet of this stream.
-    fn flags(&self, hub: &Hub, viewed: &Viewed) -> u32 {
+    fn flags(&self, hub: &Hub, viewed: &ViewedStream) -> u32 {
         let metadata = self.metadata.get(&viewed.trace);
         let metadata = metadata.and_then(|id| self.streams.get(id));
         let metadata = metadata.and_then(|viewed| Some((hub.stream(viewed.handle)?, viewed.place)));
@@ -359,7 +360,7 @@ impl Viewer {
     }
 }
 
-impl Viewed {
+impl ViewedStream {
     fn has_nothing_more(&self) -> bool {
         self.has_ended || matches!(self.place, Place::Metadata(_))
     }

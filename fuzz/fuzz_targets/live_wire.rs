@@ -5,17 +5,17 @@
 
 use libfuzzer_sys::fuzz_target;
 use tracepoint_wire::live::{
-    AttachStatus, Connect, Created, Detached, Index, MetadataBytes, NewStreamsStatus, PacketBytes, Request, Sessions,
+    AttachStatus, Connect, SessionCreated, SessionDetached, Index, MetadataBytes, NewStreamsStatus, PacketBytes, Request, Sessions,
     Streams,
 };
-use tracepoint_wire::{Decoded, Malformed};
+use tracepoint_wire::{Decoded, DecodeError};
 
 /// The longest message that any of these bounds admits.
 const LONGEST: usize = 128 << 20;
 
 fn check<T: PartialEq + std::fmt::Debug>(
     bytes: &[u8],
-    decode: impl Fn(&[u8]) -> Result<Decoded<T>, Malformed>,
+    decode: impl Fn(&[u8]) -> Result<Decoded<T>, DecodeError>,
     encode: impl Fn(&T, &mut Vec<u8>),
     same: impl Fn(&T, &[u8]),
 ) {
@@ -48,9 +48,9 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((kind, bytes)) = bytes.split_first() else { return };
     match kind % 10 {
         0 => check!(bytes, Request::decode),
-        1 => check!(bytes, |bytes: &[u8]| Ok::<_, Malformed>(Connect::decode(bytes))),
-        2 => check!(bytes, |bytes: &[u8]| Ok::<_, Malformed>(Created::decode(bytes))),
-        3 => check!(bytes, |bytes: &[u8]| Ok::<_, Malformed>(Detached::decode(bytes))),
+        1 => check!(bytes, |bytes: &[u8]| Ok::<_, DecodeError>(Connect::decode(bytes))),
+        2 => check!(bytes, |bytes: &[u8]| Ok::<_, DecodeError>(SessionCreated::decode(bytes))),
+        3 => check!(bytes, |bytes: &[u8]| Ok::<_, DecodeError>(SessionDetached::decode(bytes))),
         4 => check!(bytes, Index::decode),
         5 => {
             if let Ok(Decoded::Whole(packet, size)) = PacketBytes::decode(bytes, 4096) {

@@ -6,7 +6,7 @@
 use libfuzzer_sys::fuzz_target;
 use std::fs;
 use std::sync::LazyLock;
-use tracepoint_reader::internal::{Checked, check, seal};
+use tracepoint_reader::internal::{ChecksumResult, check, seal};
 use tracepoint_reader::{Metadata, Step, StreamReader};
 
 const METADATA: &str = include_str!("../../reader/tests/golden/v1/clean/metadata");
@@ -33,7 +33,7 @@ fuzz_target!(|bytes: &[u8]| {
         file.extend_from_slice(packet);
         seal(&mut file[begin..]);
         if packet.len() >= HEADER {
-            assert_eq!(check(&file[begin..]), Checked::Good);
+            assert_eq!(check(&file[begin..]), ChecksumResult::Good);
             let bit = flip % (packet.len() * 8);
             file[begin + bit / 8] ^= 1 << (bit % 8);
             assert!(check(&file[begin..]).is_wrong());

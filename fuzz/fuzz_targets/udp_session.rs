@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::time::Duration;
-use tracepoint_reader::udp::{BatchDecoder, Client, Layout, Lost, Options, Report};
+use tracepoint_reader::udp::{BatchDecoder, Client, Layout, LossReport, Options, Report};
 use tracepoint_wire::udp::{
     Batch, Challenge, End, LegacyPacket, Losses, Mark, MarkKind, Ping, Text, TextKind, Welcome,
 };
@@ -113,8 +113,8 @@ impl Reported {
                 self.position += u64::from(batch.events);
                 let _ = self.decoder.events(&batch, |event| drop(event), |damage| assert!(!damage.reason.is_empty()));
             }
-            Report::Lost(Lost::Events(count)) => self.position = self.position.saturating_add(count),
-            Report::Lost(Lost::Messages { first, count }) => self.pass(first, count),
+            Report::Lost(LossReport::Events(count)) => self.position = self.position.saturating_add(count),
+            Report::Lost(LossReport::Messages { first, count }) => self.pass(first, count),
             Report::Event(event) => self.pass(event.seq, 1),
             _ => {}
         }

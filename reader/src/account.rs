@@ -210,15 +210,15 @@ pub struct StreamAccount {
     /// Events lost before the ring.
     pub discarded: u64,
     /// The counters at the beginning of the chunk: the counters above continue from chunk to chunk.
-    #[serde(default, skip_serializing_if = "Before::is_nothing")]
-    pub before: Before,
+    #[serde(default, skip_serializing_if = "PriorCounts::is_nothing")]
+    pub before: PriorCounts,
 }
 
 /// The counters of a stream at the end of the previous chunks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
-pub struct Before {
+pub struct PriorCounts {
     /// Events written to the ring, up to the last packet in the previous chunks.
     pub recorded: u64,
     /// Packets in them.
@@ -229,7 +229,7 @@ pub struct Before {
     pub discarded: u64,
 }
 
-impl Before {
+impl PriorCounts {
     fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
@@ -253,15 +253,15 @@ pub struct Chunk {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
     /// The oldest chunks, as far as they had been removed when this one ended.
-    #[serde(default, skip_serializing_if = "Removed::is_nothing")]
-    pub removed: Removed,
+    #[serde(default, skip_serializing_if = "RemovedChunks::is_nothing")]
+    pub removed: RemovedChunks,
 }
 
 /// Chunks that were removed because newer ones replaced them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
-pub struct Removed {
+pub struct RemovedChunks {
     /// The number of chunks.
     pub chunks: u64,
     /// Number of packets in them.
@@ -272,7 +272,7 @@ pub struct Removed {
     pub bytes: u64,
 }
 
-impl Removed {
+impl RemovedChunks {
     fn is_nothing(&self) -> bool {
         *self == Self::default()
     }

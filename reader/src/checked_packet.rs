@@ -3,7 +3,7 @@
 //! Nothing in a damaged packet is reliable, not even its size. The next packet is looked for where that size leads, and, if there is no sound packet,
 //! at the next occurrences of the trace's magic and UUID.
 
-use crate::checksum::{Checked, check_at};
+use crate::checksum::{ChecksumResult, check_at};
 use crate::decode::{Fault, State};
 use crate::metadata::Metadata;
 use crate::packet::Packet;
@@ -16,7 +16,7 @@ const MAX_PLACES: u32 = 16;
 
 /// A damaged packet.
 #[derive(Debug)]
-pub(crate) struct Damaged {
+pub(crate) struct DamagedPacket {
     /// Its offset in the source, in bytes.
     pub(crate) offset: u64,
     pub(crate) reason: String,
@@ -33,7 +33,7 @@ pub(crate) fn open(
     state: &mut State,
     offset: u64,
     number: u64,
-) -> Result<Packet, Damaged> {
+) -> Result<Packet, DamagedPacket> {
     let before = state.clock;
     let found = checked(window, metadata, state, offset, number);
     let found = match (found, window.file()) {
@@ -59,7 +59,7 @@ pub(crate) fn open(
             None => window.behind_damage(offset),
         };
         let next = next.filter(|next| *next < window.length());
-        Damaged { offset: offset + fault.bit / 8, short: fault.short, reason: fault.in_header(), next }
+        DamagedPacket { offset: offset + fault.bit / 8, short: fault.short, reason: fault.in_header(), next }
     })
 }
 
@@ -77,11 +77,11 @@ fn checked(
     }
     // A packet that is cut off cannot be checked. It is decoded as far as it is present, and the decoder reports its end.
     let found = check_at(source, offset, packet.size()).ok().flatten();
-    if let Some(reason) = found.and_then(Checked::damage) {
+    if let Some(reason) = found.and_then(ChecksumResult::damage) {
         let fault = Fault { bit: 0, reason: format!("packet {number}: {reason}"), short: false };
         return Err((fault, packet.size()));
     }
-    packet.has_checksum = found.map(|found| found == Checked::Good);
+    packet.has_checksum = found.map(|found| found == ChecksumResult::Good);
     Ok(packet)
 }
 

@@ -10,7 +10,7 @@
 
 use crate::metadata::types::ByteOrder;
 use crate::metadata::{Metadata, StreamClass};
-use crate::record_sizes;
+use crate::record::sizes;
 use crate::source::Source;
 use std::io;
 use tracepoint_ring::channel::{CHECKSUM, HEADER_SIZE};
@@ -22,7 +22,7 @@ static ZEROS: [u8; 4 << 10] = [0; 4 << 10];
 
 /// Result of comparing a packet with its checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Checked {
+pub enum ChecksumResult {
     /// The bytes match the checksum.
     Good,
     /// The packet has no checksum.
@@ -31,7 +31,7 @@ pub enum Checked {
     Wrong(u32, u32),
 }
 
-impl Checked {
+impl ChecksumResult {
     /// Compares the stored checksum with the computed one.
     const fn compare(stored: u32, made: u32) -> Self {
         match stored {
@@ -112,28 +112,28 @@ pub fn sealed<P: AsMut<[u8]>>(mut packet: P) -> P {
 }
 
 /// Checks a packet.
-pub fn check(packet: &[u8]) -> Checked {
+pub fn check(packet: &[u8]) -> ChecksumResult {
     check_padded(packet, 0)
 }
 
 /// Checks a packet that is followed by `padding` zero bytes, which are not in memory.
-pub fn check_padded(packet: &[u8], padding: usize) -> Checked {
+pub fn check_padded(packet: &[u8], padding: usize) -> ChecksumResult {
     match stored(packet) {
-        0 => Checked::None,
-        stored => Checked::compare(stored, padded_checksum(packet, padding)),
+        0 => ChecksumResult::None,
+        stored => ChecksumResult::compare(stored, padded_checksum(packet, padding)),
     }
 }
 
 /// Checks the packet of `size` bytes at `offset` of a source; `None` if it is incomplete.
-pub(crate) fn check_at(source: &mut impl Source, offset: u64, size: u64) -> io::Result<Option<Checked>> {
+pub(crate) fn check_at(source: &mut impl Source, offset: u64, size: u64) -> io::Result<Option<ChecksumResult>> {
     let part = |at: u64| (size - at).min(STEP as u64) as usize;
     if size < HEADER_SIZE as u64 {
-        return Ok(Some(Checked::None));
+        return Ok(Some(ChecksumResult::None));
     }
     let Some(first) = source.bytes(offset, part(0))?.get(..part(0)) else { return Ok(None) };
     let stored = stored(first);
     if stored == 0 {
-        return Ok(Some(Checked::None));
+        return Ok(Some(ChecksumResult::None));
     }
     let (mut sum, mut at) = (Sum::begin(first), part(0) as u64);
     while at < size {
@@ -141,7 +141,7 @@ pub(crate) fn check_at(source: &mut impl Source, offset: u64, size: u64) -> io::
         sum.add(bytes);
         at += part(at) as u64;
     }
-    Ok(Some(Checked::compare(stored, sum.finish())))
+    Ok(Some(ChecksumResult::compare(stored, sum.finish())))
 }
 
 fn stored(packet: &[u8]) -> u32 {
@@ -152,8 +152,8 @@ fn stored(packet: &[u8]) -> u32 {
 pub(crate) fn has_place(metadata: &Metadata, class: &StreamClass, header_bits: u64) -> bool {
     header_bits == HEADER_SIZE as u64 * 8
         && metadata.byte_order() == ByteOrder::Little
-        && record_sizes::has_tracer_header(metadata)
-        && record_sizes::has_tracer_context(class)
+        && sizes::has_tracer_header(metadata)
+        && sizes::has_tracer_context(class)
 }
 
 #[cfg(test)]
@@ -169,11 +169,11 @@ mod tests {
     #[test]
     fn every_flip_is_found() {
         let good = packet(200);
-        assert_eq!(check(&good), Checked::Good);
+        assert_eq!(check(&good), ChecksumResult::Good);
         for bit in 0..good.len() * 8 {
             let mut bad = good.clone();
             bad[bit / 8] ^= 1 << (bit % 8);
-            assert!(matches!(check(&bad), Checked::Wrong(..)), "bit {bit}");
+            assert!(matches!(check(&bad), ChecksumResult::Wrong(..)), "bit {bit}");
         }
     }
 
@@ -183,10 +183,10 @@ mod tests {
             let mut file = vec![7; 11];
             file.extend(packet(length));
             let size = length as u64;
-            assert_eq!(check_at(&mut &file[..], 11, size)?, Some(Checked::Good), "{length}");
+            assert_eq!(check_at(&mut &file[..], 11, size)?, Some(ChecksumResult::Good), "{length}");
             assert_eq!(check_at(&mut &file[..], 11, size + 1)?, None, "it is cut off");
             *file.last_mut().expect("a byte") ^= 1;
-            assert!(matches!(check_at(&mut &file[..], 11, size)?, Some(Checked::Wrong(..))), "{length}");
+            assert!(matches!(check_at(&mut &file[..], 11, size)?, Some(ChecksumResult::Wrong(..))), "{length}");
         }
         Ok(())
     }
@@ -197,7 +197,7 @@ mod tests {
             let mut whole = packet(200);
             whole.resize(200 + padding, 0);
             seal(&mut whole);
-            assert_eq!(check_padded(&whole[..200], padding), Checked::Good, "{padding}");
+            assert_eq!(check_padded(&whole[..200], padding), ChecksumResult::Good, "{padding}");
             assert!(check_padded(&whole[..200], padding + 1).is_wrong(), "{padding}");
         }
     }

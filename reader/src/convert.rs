@@ -31,7 +31,7 @@ pub struct ConvertOptions {
 /// A summary of the conversion.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Converted {
+pub struct ConversionSummary {
     /// The number of streams.
     pub streams: u64,
     /// Number of packets with events that were written; each takes a slot in a dt file.
@@ -75,7 +75,7 @@ pub fn convert(
     out: &Path,
     options: ConvertOptions,
     mut report: impl FnMut(Progress),
-) -> Result<Converted, ConvertError> {
+) -> Result<ConversionSummary, ConvertError> {
     let trace = Trace::open(path)?;
     let mut converted = convert_trace(&trace, path, out, options, &mut report)?;
     converted.damage.splice(0..0, trace.metadata_damage().map(|damage| format!("{damage}; it is converted as it is")));
@@ -88,7 +88,7 @@ fn convert_trace(
     out: &Path,
     options: ConvertOptions,
     report: &mut dyn FnMut(Progress),
-) -> Result<Converted, ConvertError> {
+) -> Result<ConversionSummary, ConvertError> {
     if let Some(dt) = trace.dt() {
         if options != ConvertOptions::default() {
             return Err(ConvertError::NoSlots { path: path.to_owned() });

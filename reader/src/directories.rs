@@ -10,7 +10,7 @@ const MAX_DIRECTORIES: usize = 100_000;
 
 /// The result of visiting a directory in a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Visited {
+pub(crate) enum DirectoryMatch {
     /// It matches; directories below it may match too.
     Found,
     /// It matches, and includes everything below it.
@@ -28,7 +28,7 @@ pub(crate) fn find<E: From<ReadError>>(
     root: &Path,
     depth: usize,
     wrong: impl Fn(&str) -> E,
-    visit: impl Fn(&Path, &[(DirEntry, FileType)]) -> Result<Visited, E>,
+    visit: impl Fn(&Path, &[(DirEntry, FileType)]) -> Result<DirectoryMatch, E>,
 ) -> Result<Vec<PathBuf>, E> {
     let kind = fs::metadata(root).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => wrong("there is no such directory"),
@@ -52,12 +52,12 @@ pub(crate) fn find<E: From<ReadError>>(
             entries.push((entry, kind));
         }
         let visited = visit(&directory, &entries)?;
-        if visited != Visited::FoundWhole && level < depth {
+        if visited != DirectoryMatch::FoundWhole && level < depth {
             // Links to directories are not followed, because they may form cycles.
             let inner = entries.iter().filter(|(_, kind)| kind.is_dir());
             open.extend(inner.map(|(entry, _)| (entry.path(), level + 1)));
         }
-        if visited != Visited::Other {
+        if visited != DirectoryMatch::Other {
             found.push(directory);
         }
     }

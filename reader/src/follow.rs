@@ -26,11 +26,11 @@ use std::time::{Duration, Instant};
 use crate::error::ReadError;
 use crate::item::Item;
 use crate::loss::Damage;
-use crate::merge::{IncrementalMerge, Polled, traces};
+use crate::merge::{IncrementalMerge, PollResult, traces};
 use crate::watermark::Watermark;
-use directory::{Directory, Renewed};
-use files::{Files, Next, StreamKey};
-use rings::{Known, Rings};
+use directory::{Directory, MetadataState};
+use files::{FileStep, Files, StreamKey};
+use rings::{RingProgress, Rings};
 
 /// Maximum time that a packet stays in its ring, which applies to a session whose packets are drained by another process.
 const PACKET_DELAY: Duration = Duration::from_secs(2);
@@ -56,7 +56,7 @@ pub struct Follow {
     run_directory: Option<PathBuf>,
     rings: Rings,
     /// The state of the rings at the last look.
-    known: Known,
+    known: RingProgress,
     watermark: Watermark,
     /// The time up to which everything has arrived, by the watermark.
     reached: i64,
@@ -98,7 +98,7 @@ impl Follow {
             merge: IncrementalMerge::default(),
             run_directory: None,
             rings: Rings::default(),
-            known: Known::default(),
+            known: RingProgress::default(),
             watermark: Watermark::new(PACKET_DELAY),
             reached: i64::MIN,
             first_newest: None,
@@ -121,22 +121,22 @@ impl Follow {
     ///
     /// # Errors
     /// [`ReadError::Io`] if a path can no longer be read.
-    pub fn poll(&mut self) -> Result<Polled, ReadError> {
+    pub fn poll(&mut self) -> Result<PollResult, ReadError> {
         loop {
             if let Some(damage) = self.damage.pop_front() {
-                return Ok(Polled::Item(Item::Damage(damage)));
+                return Ok(PollResult::Item(Item::Damage(damage)));
             }
             if let Some(item) = self.merge.pop() {
-                return Ok(Polled::Item(item));
+                return Ok(PollResult::Item(item));
             }
             if self.supply() {
                 continue;
             }
             if self.has_ended() {
-                return Ok(Polled::Ended);
+                return Ok(PollResult::Ended);
             }
             if self.looked.is_some_and(|looked| looked.elapsed() < LOOK) {
-                return Ok(Polled::Wait);
+                return Ok(PollResult::Wait);
             }
             self.look()?;
         }
@@ -180,18 +180,18 @@ impl Follow {
         for number in starving {
             let Some(stream) = self.streams.get_mut(&number) else { continue };
             match stream.next(self.looks) {
-                Some(Next::Packet(directory, bytes)) => {
+                Some(FileStep::Packet(directory, bytes)) => {
                     if let Some(metadata) = self.directories.get(&directory).and_then(|it| it.metadata.as_ref()) {
                         self.merge.feed(number, metadata, bytes);
                     }
                     has_gained = true;
                 }
-                Some(Next::Damage(damage)) => {
+                Some(FileStep::Damage(damage)) => {
                     self.damage.push_back(damage);
                     has_gained = true;
                 }
                 // The packet is still to come: others wait for it.
-                Some(Next::Moved) => {}
+                Some(FileStep::Moved) => {}
                 None if stream.has_ended => {
                     self.damage.extend(self.streams.remove(&number).iter().flat_map(Files::rest));
                     self.merge.end(number);
@@ -266,12 +266,12 @@ impl Follow {
         // File lengths are read before the metadata, which is written before the events that it describes.
         let files = directory.files();
         match directory.renew() {
-            Renewed::Current => {}
-            Renewed::Waiting => {
+            MetadataState::Current => {}
+            MetadataState::Waiting => {
                 self.is_unread = true;
                 return;
             }
-            Renewed::Damaged(damage) => self.damage.extend(damage),
+            MetadataState::Damaged(damage) => self.damage.extend(damage),
         }
         self.metadata_damage.extend(directory.metadata_damage());
         for file in files {

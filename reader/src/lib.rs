@@ -19,7 +19,7 @@
 //! - [`udp`] is the client of the UDP trace server, [`live`] a viewer of live sessions, and [`kernel`] decodes Linux tracepoint data.
 //!
 //! A packet's way to an event: `source` reads bytes through a window of bounded size, `checked_packet` verifies the checksum, `packet` decodes the
-//! header, and `record_values` decodes the tracer's own records; `decode` decodes all others. `merge` then orders the events by time.
+//! header, and `record::decode` decodes the tracer's own records; `decode` decodes all others. `merge` then orders the events by time.
 //!
 //! Cargo features select parts; all are on by default: `traces` (files and directories), `stream` (live viewing), `udp` and `usdt`. A program that
 //! only records itself needs none of them.
@@ -77,11 +77,7 @@ mod packet;
 #[cfg(feature = "traces")]
 mod parallel;
 pub mod process;
-mod record_layout;
-mod record_sizes;
-mod record_values;
-#[cfg(feature = "traces")]
-mod records;
+mod record;
 pub mod recover;
 mod remote;
 mod ring;
@@ -116,7 +112,7 @@ pub use metadata::Metadata;
 pub use metadata::types::TRACER_OPTIONS;
 pub use origin::Origin;
 pub use packet::{Packet, PacketDecoder};
-pub use recover::{RecoverError, Recovered, recover};
+pub use recover::{RecoverError, RecoverySummary, recover};
 pub use span::SpanPart;
 pub use value::{Int, StructValue, Value};
 pub use view::EventView;
@@ -128,9 +124,9 @@ pub use dt::{DtSummary, DtTrace};
 #[cfg(feature = "traces")]
 pub use follow::Follow;
 #[cfg(feature = "traces")]
-pub use merge::{IndexedPacket, Items, PacketRun, Polled, StreamIndex, Trace, TraceIndex, TraceVisitor};
+pub use merge::{IndexedPacket, Items, PacketRun, PollResult, StreamIndex, Trace, TraceIndex, TraceVisitor};
 #[cfg(feature = "traces")]
-pub use parallel::{Parallelism, Visited, Visitor};
+pub use parallel::{Parallelism, VisitSummary, Visitor};
 #[cfg(feature = "traces")]
 pub use stream::{PacketEnd, Step, StreamReader};
 #[cfg(feature = "traces")]
@@ -140,8 +136,8 @@ pub use verify::{Report, verify, verify_with};
 #[doc(hidden)]
 pub mod internal {
     pub use crate::boot_id::boot_id;
-    pub use crate::checksum::{Checked, check, check_padded, checksum, seal, sealed};
-    pub use crate::record_sizes::{Record, RecordSizes, Records, Unreadable, extend_time};
+    pub use crate::checksum::{ChecksumResult, check, check_padded, checksum, seal, sealed};
+    pub use crate::record::sizes::{Record, RecordSizes, Records, Unreadable, extend_time};
     pub use crate::recover::{MemoryRings, snapshot_memory};
     pub use crate::remote::{ChannelInfo, End, RemoteConsumer, Round, TakenPacket};
     pub use crate::ring::{

@@ -32,7 +32,7 @@ use cursor::StreamCursor;
 pub use by_packet::TraceVisitor;
 pub(crate) use directory::traces;
 pub(crate) use incremental::IncrementalMerge;
-pub use incremental::Polled;
+pub use incremental::PollResult;
 pub use index::{IndexedPacket, PacketRun, StreamIndex, TraceIndex};
 pub(crate) use losses::{KnownCounters, LossFinder};
 pub(crate) use streams::{Streams, TraceStream};

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crate::error::ReadError;
-use checksum::Checked;
+use checksum::MetadataChecksum;
 pub use checksum::with_checksum;
 pub use module::Module;
 use types::{ByteOrder, StructType};
@@ -120,11 +120,11 @@ pub struct StreamClass {
     /// The clock of its times, as an index into [`Metadata::clocks`].
     pub clock: Option<usize>,
     /// Data that readers derive from the class, once for all of its streams. Its type belongs to the readers: the metadata does not depend on them.
-    pub(crate) derived: OnceLock<Arc<dyn Derived>>,
+    pub(crate) derived: OnceLock<Arc<dyn DerivedData>>,
 }
 
 /// See [`StreamClass::derived`].
-pub(crate) trait Derived: Any + Debug + Send + Sync + UnwindSafe + RefUnwindSafe {}
+pub(crate) trait DerivedData: Any + Debug + Send + Sync + UnwindSafe + RefUnwindSafe {}
 
 #[derive(Clone, Debug)]
 struct Body {
@@ -136,7 +136,7 @@ struct Body {
     streams: BTreeMap<u64, Arc<StreamClass>>,
     shared_slots: usize,
     event_slots: usize,
-    checked: Checked,
+    checked: MetadataChecksum,
 }
 
 /// The metadata of one trace. A clone shares the contents.
@@ -190,14 +190,14 @@ impl Metadata {
 
     /// True if all of it is covered by checksums. Metadata of an older version, or of another tracer, has none.
     pub fn is_checked(&self) -> bool {
-        self.body.checked != Checked::Unknown
+        self.body.checked != MetadataChecksum::Unknown
     }
 
     /// The reason if it fails its checksums. Its declarations may then be wrong.
     pub fn damage(&self) -> Option<&str> {
         match &self.body.checked {
-            Checked::Wrong(reason) => Some(reason),
-            Checked::Unknown | Checked::Good => None,
+            MetadataChecksum::Wrong(reason) => Some(reason),
+            MetadataChecksum::Unknown | MetadataChecksum::Good => None,
         }
     }
 

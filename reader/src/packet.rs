@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::checksum::{self, Checked, has_place};
+use crate::checksum::{self, ChecksumResult, has_place};
 use crate::decode::{Decoder, Fault, State};
 use crate::event::{Event, Stream};
 use crate::loss::Damage;
 use crate::metadata::types::{StructType, Type};
 use crate::metadata::{EventClass, Metadata, StreamClass};
-use crate::record_values;
+use crate::record;
 use crate::source::Source;
 use crate::value::{StructValue, Value};
 use tracepoint_ring::channel::PACKET_MAGIC;
@@ -195,8 +195,8 @@ impl Body {
         }
         let start = self.at;
         if let Some((at, left)) = self.bytes() {
-            let record = record_values::next(source, packet.offset, (at, at + left), state, &stream.class);
-            if let Some(record_values::Record { class, size, stream_context, context, fields }) = record {
+            let record = record::decode::next(source, packet.offset, (at, at + left), state, &stream.class);
+            if let Some(record::decode::Record { class, size, stream_context, context, fields }) = record {
                 let time = (time_of(stream, state.clock, start)?, state.clock);
                 self.pass(size as u64);
                 let parts = (stream_context, context, fields);
@@ -308,7 +308,7 @@ impl<'a> PacketDecoder<'a> {
             reason: fault.in_header(),
         })?;
         let whole = usize::try_from(packet.size()).ok().and_then(|size| bytes.get(..size));
-        let checked = whole.map_or(Checked::None, checksum::check);
+        let checked = whole.map_or(ChecksumResult::None, checksum::check);
         if let Some(reason) = checked.damage().filter(|_| packet.is_checkable(metadata)) {
             return Err(Damage { file: file.to_owned(), offset: 0, reason });
         }

@@ -24,7 +24,7 @@ use crate::loss::{Damage, Loss};
 use crate::merge::{LossFinder, Streams, Trace, TraceStream};
 use crate::metadata::StreamClass;
 use crate::packet::Packet;
-use crate::record_layout::ClassLayouts;
+use crate::record::layout::ClassLayouts;
 use crate::stream::{PacketEnd, Step, StreamReader};
 use crate::view::EventView;
 use plan::{Part, Plan};
@@ -64,7 +64,7 @@ pub trait Visitor: Send {
 /// Information gathered in addition to the events.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct Visited {
+pub struct VisitSummary {
     /// Losses recorded by the tracer, stream by stream.
     pub losses: Vec<Loss>,
     /// Parts that could not be read, stream by stream.
@@ -90,20 +90,22 @@ impl Trace {
         parallelism: Parallelism,
         start: impl FnMut(usize) -> Vec<V>,
         progress: &mut dyn FnMut(u64, u64),
-    ) -> (Vec<V>, Visited) {
+    ) -> (Vec<V>, VisitSummary) {
         let Streams { all, mut damage, .. } = self.streams_since(since.unwrap_or(i64::MIN));
         let stream = |TraceStream { mut reader, begin, before }| {
             reader.set_until(until);
             let losses = LossFinder::new(begin, before);
             let stream = reader.stream().cloned();
-            (reader, Findings { finder: losses, found: Visited::default(), stream })
+            (reader, Findings { finder: losses, found: VisitSummary::default(), stream })
         };
         let streams: Vec<_> = all.into_iter().map(stream).collect();
         let mut start = start;
         let start = |threads| start(threads).into_iter().map(Events).collect();
         let (visitors, folds) = read(&streams, parallelism, start, progress);
-        let mut all = Visited::default();
-        for Visited { losses, damage: found, unchecked } in folds.into_iter().map(|fold| fold.finish(until.is_none())) {
+        let mut all = VisitSummary::default();
+        for VisitSummary { losses, damage: found, unchecked } in
+            folds.into_iter().map(|fold| fold.finish(until.is_none()))
+        {
             all.losses.extend(losses);
             damage.extend(found);
             all.unchecked += unchecked;
@@ -133,18 +135,18 @@ pub(crate) trait Fold: Clone {
 }
 
 /// The results of a part of a stream.
-enum Found<P> {
+enum PartItem<P> {
     Packet(Arc<Stream>, Arc<Packet>, P, Option<PacketEnd>),
     Damage(Damage),
 }
 
 /// The result of a part.
-struct Done<P> {
+struct PartResult<P> {
     /// The stream, and the number of the part in it.
     place: (usize, usize),
     /// True if the data after the part was read from the right offset.
     is_certain: bool,
-    found: Vec<Found<P>>,
+    found: Vec<PartItem<P>>,
     unchecked: u64,
     bytes: u64,
 }
@@ -166,7 +168,7 @@ where
     loop {
         let readers = streams.iter().map(|(reader, _)| reader.clone()).zip(parts.iter().copied());
         let plan = Mutex::new(Plan::new(readers, parallelism.part));
-        let mut folds: Vec<_> = streams.iter().map(|(_, fold)| Ordered::new(fold.clone())).collect();
+        let mut folds: Vec<_> = streams.iter().map(|(_, fold)| OrderedFold::new(fold.clone())).collect();
         let mut uncertain = false;
         let mut visitors = start(parallelism.threads);
         assert!(!visitors.is_empty(), "the parts need a visitor");
@@ -196,7 +198,7 @@ where
 }
 
 /// Reads parts until none is left.
-fn work<V: PacketVisitor>(plan: &Mutex<Plan>, visitor: &mut V, results: &SyncSender<Done<V::Packet>>) {
+fn work<V: PacketVisitor>(plan: &Mutex<Plan>, visitor: &mut V, results: &SyncSender<PartResult<V::Packet>>) {
     let mut layouts = Layouts::default();
     // A panic of another thread ends this one as well, but the plan is never left half updated.
     while let Some(part) = { plan.lock().unwrap_or_else(PoisonError::into_inner).next() } {
@@ -206,7 +208,7 @@ fn work<V: PacketVisitor>(plan: &Mutex<Plan>, visitor: &mut V, results: &SyncSen
     }
 }
 
-fn read_part<V: PacketVisitor>(part: Part, visitor: &mut V, layouts: &mut Layouts) -> Done<V::Packet> {
+fn read_part<V: PacketVisitor>(part: Part, visitor: &mut V, layouts: &mut Layouts) -> PartResult<V::Packet> {
     let Part { place, mut reader, is_last } = part;
     let (mut found, mut open, mut bytes) = (Vec::new(), None, 0);
     while let Some(step) = reader.next() {
@@ -220,17 +222,17 @@ fn read_part<V: PacketVisitor>(part: Part, visitor: &mut V, layouts: &mut Layout
             Step::Event(event) => visitor.event(&EventView::from(&event)),
             Step::End(end) => {
                 let packet = open.take();
-                found.extend(packet.map(|(stream, packet)| Found::Packet(stream, packet, visitor.end(), Some(end))));
+                found.extend(packet.map(|(stream, packet)| PartItem::Packet(stream, packet, visitor.end(), Some(end))));
             }
             Step::Damage(damage) => {
                 let packet = open.take();
-                found.extend(packet.map(|(stream, packet)| Found::Packet(stream, packet, visitor.end(), None)));
-                found.push(Found::Damage(damage));
+                found.extend(packet.map(|(stream, packet)| PartItem::Packet(stream, packet, visitor.end(), None)));
+                found.push(PartItem::Damage(damage));
             }
         }
     }
     let is_certain = is_last || reader.has_met_its_end();
-    Done { place, is_certain, found, unchecked: reader.unchecked(), bytes }
+    PartResult { place, is_certain, found, unchecked: reader.unchecked(), bytes }
 }
 
 /// The layouts of the stream classes that a thread has seen, by their addresses.
@@ -251,26 +253,26 @@ impl Layouts {
 }
 
 /// Passes the results of a stream's parts to its fold in order.
-struct Ordered<F: Fold> {
+struct OrderedFold<F: Fold> {
     fold: F,
     next: usize,
-    early: BTreeMap<usize, Done<F::Packet>>,
+    early: BTreeMap<usize, PartResult<F::Packet>>,
 }
 
-impl<F: Fold> Ordered<F> {
+impl<F: Fold> OrderedFold<F> {
     fn new(fold: F) -> Self {
         Self { fold, next: 0, early: BTreeMap::new() }
     }
 
-    fn add(&mut self, part: usize, result: Done<F::Packet>) {
+    fn add(&mut self, part: usize, result: PartResult<F::Packet>) {
         self.early.insert(part, result);
         while let Some(result) = self.early.remove(&self.next) {
             self.next += 1;
             self.fold.unchecked(result.unchecked);
             for found in result.found {
                 match found {
-                    Found::Packet(stream, packet, events, end) => self.fold.packet(&stream, packet, events, end),
-                    Found::Damage(damage) => self.fold.damage(damage),
+                    PartItem::Packet(stream, packet, events, end) => self.fold.packet(&stream, packet, events, end),
+                    PartItem::Damage(damage) => self.fold.damage(damage),
                 }
             }
         }
@@ -296,13 +298,13 @@ impl<V: Visitor> PacketVisitor for Events<V> {
 #[derive(Clone)]
 struct Findings {
     finder: LossFinder,
-    found: Visited,
+    found: VisitSummary,
     stream: Option<Arc<Stream>>,
 }
 
 impl Findings {
     /// The findings, including the losses after the last packet if the stream was read to its end.
-    fn finish(mut self, is_whole: bool) -> Visited {
+    fn finish(mut self, is_whole: bool) -> VisitSummary {
         if let Some(stream) = self.stream.filter(|_| is_whole) {
             self.found.losses.extend(self.finder.finish(&stream));
         }

@@ -93,7 +93,7 @@ impl TryFrom<String> for ProcessKey {
 
 /// Start time of this process, in clock ticks after boot; 0 if unknown.
 pub fn started() -> u64 {
-    static LAST: Remembered = Remembered::new();
+    static LAST: CachedNumber = CachedNumber::new();
     LAST.or_last(fileguard::read("/proc/self/stat").ok().and_then(|stat| start_time(&stat)))
 }
 
@@ -129,17 +129,17 @@ pub fn pid_namespace() -> u64 {
 
 /// The same for data that this process writes about itself: without `/proc`, the last known value.
 pub fn own_pid_namespace() -> u64 {
-    static LAST: Remembered = Remembered::new();
+    static LAST: CachedNumber = CachedNumber::new();
     LAST.or_last(Some(pid_namespace()).filter(|namespace| *namespace != 0))
 }
 
 /// A number from `/proc` for this process, remembered because `/proc` may become inaccessible, for example after `chroot`.
-struct Remembered {
+struct CachedNumber {
     pid: AtomicU32,
     number: AtomicU64,
 }
 
-impl Remembered {
+impl CachedNumber {
     const fn new() -> Self {
         Self { pid: AtomicU32::new(0), number: AtomicU64::new(0) }
     }

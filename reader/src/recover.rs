@@ -32,7 +32,7 @@ mod target;
 
 use meter::Meter;
 use process_source::ProcessSource;
-use staged::Staged;
+use staged::StagedDirectory;
 use std::path::Path;
 
 pub(crate) use target::Target;
@@ -42,7 +42,7 @@ pub(crate) use liveness::is_recording;
 
 pub use error::RecoverError;
 pub use process_source::MemoryRings;
-pub use summary::{FailedProcess, Progress, Recovered, RecoveredProcess};
+pub use summary::{FailedProcess, Progress, RecoveredProcess, RecoverySummary};
 
 /// Maximum number of times that a snapshot is read: again while something in it is damaged.
 const MAX_READINGS: u32 = 3;
@@ -62,7 +62,7 @@ const MAX_READINGS: u32 = 3;
 /// [`RecoverError::NoRings`] if there is nothing to recover, [`RecoverError::NotBegun`] if no process had begun, [`RecoverError::NotEmpty`] if
 /// `out` is not empty, [`RecoverError::Write`] if it cannot be written, [`RecoverError::Read`] if nothing can be read. Damage in a part is not an
 /// error.
-pub fn recover(dir: &Path, out: &Path) -> Result<Recovered, RecoverError> {
+pub fn recover(dir: &Path, out: &Path) -> Result<RecoverySummary, RecoverError> {
     recover_with(dir, out, |_| {})
 }
 
@@ -70,7 +70,7 @@ pub fn recover(dir: &Path, out: &Path) -> Result<Recovered, RecoverError> {
 ///
 /// # Errors
 /// As [`recover`].
-pub fn recover_with(dir: &Path, out: &Path, report: impl FnMut(Progress)) -> Result<Recovered, RecoverError> {
+pub fn recover_with(dir: &Path, out: &Path, report: impl FnMut(Progress)) -> Result<RecoverySummary, RecoverError> {
     recover_since(dir, out, 0, report)
 }
 
@@ -79,12 +79,12 @@ fn recover_since(
     out: &Path,
     since: u64,
     mut report: impl FnMut(Progress),
-) -> Result<Recovered, RecoverError> {
+) -> Result<RecoverySummary, RecoverError> {
     let processes = find::processes(dir)?;
     let targets = find::targets(&processes, out);
     // First: a directory that is not empty must not be changed.
     Target::create(out)?;
-    let mut recovered = Recovered::default();
+    let mut recovered = RecoverySummary::default();
     let mut first_error = None;
     for (index, (directory, target)) in processes.iter().zip(&targets).enumerate() {
         let meter = Meter::new(&mut report, index, processes.len());
@@ -114,7 +114,7 @@ fn recover_since(
 ///
 /// # Errors
 /// As [`recover`]; [`RecoverError::NotEmpty`] also if another snapshot was written to `out` in the meantime.
-pub fn snapshot(dir: &Path, out: &Path) -> Result<Recovered, RecoverError> {
+pub fn snapshot(dir: &Path, out: &Path) -> Result<RecoverySummary, RecoverError> {
     snapshot_with(dir, out, |_| {})
 }
 
@@ -122,7 +122,11 @@ pub fn snapshot(dir: &Path, out: &Path) -> Result<Recovered, RecoverError> {
 ///
 /// # Errors
 /// As [`snapshot`].
-pub fn snapshot_with(dir: &Path, out: &Path, mut report: impl FnMut(Progress)) -> Result<Recovered, RecoverError> {
+pub fn snapshot_with(
+    dir: &Path,
+    out: &Path,
+    mut report: impl FnMut(Progress),
+) -> Result<RecoverySummary, RecoverError> {
     staged(out, |temporary| recover_with(dir, temporary, &mut report))
 }
 
@@ -131,7 +135,7 @@ pub fn snapshot_with(dir: &Path, out: &Path, mut report: impl FnMut(Progress)) -
 ///
 /// # Errors
 /// As [`snapshot`].
-pub fn snapshot_since(dir: &Path, out: &Path, since: u64) -> Result<Recovered, RecoverError> {
+pub fn snapshot_since(dir: &Path, out: &Path, since: u64) -> Result<RecoverySummary, RecoverError> {
     staged(out, |temporary| recover_since(dir, temporary, since, |_| {}))
 }
 
@@ -140,12 +144,12 @@ pub fn snapshot_since(dir: &Path, out: &Path, since: u64) -> Result<Recovered, R
 /// # Errors
 /// As [`snapshot`].
 #[doc(hidden)]
-pub fn snapshot_memory(rings: impl Fn() -> MemoryRings, out: &Path) -> Result<Recovered, RecoverError> {
+pub fn snapshot_memory(rings: impl Fn() -> MemoryRings, out: &Path) -> Result<RecoverySummary, RecoverError> {
     staged(out, |temporary| {
         let mut ignore = |_| {};
         let rings = rings();
         let process = process::recover(ProcessSource::Memory(&rings), temporary, 0, Meter::new(&mut ignore, 0, 1))?;
-        Ok(Recovered { processes: vec![process], ..Recovered::default() })
+        Ok(RecoverySummary { processes: vec![process], ..RecoverySummary::default() })
     })
 }
 
@@ -155,9 +159,9 @@ pub fn snapshot_memory(rings: impl Fn() -> MemoryRings, out: &Path) -> Result<Re
 /// the new records cannot be decoded. They can when everything is read again.
 fn staged(
     out: &Path,
-    mut write: impl FnMut(&Path) -> Result<Recovered, RecoverError>,
-) -> Result<Recovered, RecoverError> {
-    let staged = Staged::begin(out)?;
+    mut write: impl FnMut(&Path) -> Result<RecoverySummary, RecoverError>,
+) -> Result<RecoverySummary, RecoverError> {
+    let staged = StagedDirectory::begin(out)?;
     let mut recovered = write(staged.path())?;
     for _ in 1..MAX_READINGS {
         if recovered.processes.iter().all(|process| process.complete || process.snapshot) {

@@ -20,7 +20,7 @@ use crate::account::Policy;
 use crate::checksum::{seal, sealed};
 use crate::error::ReadError;
 use crate::metadata::Metadata;
-use crate::record_sizes::RecordSizes;
+use crate::record::sizes::RecordSizes;
 use crate::ring::{Ring, Side};
 use crate::take::{Journal, Position, Walker, check_layout};
 pub use end::End;

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::checked_packet::{self, Damaged};
+use crate::checked_packet::{self, DamagedPacket};
 use crate::decode::{Fault, State};
 use crate::dt::SlotsWindow;
 use crate::event::{Event, Stream};
@@ -196,7 +196,7 @@ impl StreamReader {
         self.number += 1;
         let packet = match checked_packet::open(&mut window, &self.metadata, &mut self.state, offset, self.number) {
             Ok(packet) => Arc::new(packet),
-            Err(Damaged { offset, reason, next, .. }) => {
+            Err(DamagedPacket { offset, reason, next, .. }) => {
                 let damage = Damage { file: file.clone(), offset, reason };
                 self.phase = match next {
                     Some(next) => Phase::Packet(file, window, next),

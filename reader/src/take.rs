@@ -18,7 +18,7 @@ mod walker;
 
 pub(crate) use account_builder::AccountBuilder;
 pub(crate) use journal::Journal;
-pub(crate) use position::{Next, Position};
+pub(crate) use position::{NextPacket, Position};
 pub(crate) use reconcile::RingAccounting;
 pub(crate) use ring_end::{RingEnd, StreamEnd};
 pub(crate) use walker::{Walker, check_layout};

@@ -14,4 +14,4 @@ pub use client::{Client, Options};
 pub use connection::Connection;
 pub use directory::{AbsentEvents, Directory, DirectoryError};
 pub use events::{BatchDecoder, BatchPacket};
-pub use report::{Counts, Ending, EventBatch, Layout, LegacyEvent, Lost, Report};
+pub use report::{Counts, EventBatch, Layout, LegacyEvent, LossReport, Report, SessionEnd};

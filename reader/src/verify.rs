@@ -103,7 +103,7 @@ impl Report {
 }
 
 /// Options and progress of reading the files.
-struct Reading<'a> {
+struct ReadOptions<'a> {
     parallelism: Parallelism,
     progress: &'a mut dyn FnMut(u64, u64),
 }
@@ -128,7 +128,7 @@ pub fn verify_with(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Report, ReadError> {
     let trace = Trace::open(path)?;
-    let mut reading = Reading { parallelism, progress };
+    let mut reading = ReadOptions { parallelism, progress };
     let mut report = Report { path: path.to_owned(), checks: Vec::new(), unchecked: 0 };
     if let Some(trace) = trace.dt() {
         verify_dt(trace, &mut report, &mut reading)?;
@@ -146,7 +146,7 @@ fn verify_directory(
     directory: &Path,
     metadata: &Metadata,
     report: &mut Report,
-    reading: &mut Reading<'_>,
+    reading: &mut ReadOptions<'_>,
 ) -> Result<Option<Part>, ReadError> {
     let account = Account::find(directory)?;
     report.checks.push(completeness(&directory.join(ACCOUNT_PATH), account.as_ref(), metadata));
@@ -168,7 +168,7 @@ fn verify_directory(
 
 /// A dt file has an account from the beginning. The state of an incomplete one differs from that of the slots, so only the packets themselves
 /// can be checked.
-fn verify_dt(trace: &DtTrace, report: &mut Report, reading: &mut Reading<'_>) -> Result<(), ReadError> {
+fn verify_dt(trace: &DtTrace, report: &mut Report, reading: &mut ReadOptions<'_>) -> Result<(), ReadError> {
     let account = trace.account()?;
     report.checks.push(completeness(trace.path(), account.as_ref(), trace.metadata()));
     report.checks.extend(unchanged(&trace.path().join("metadata"), trace.metadata()));
@@ -203,7 +203,7 @@ fn packets_alone(
     metadata: &Metadata,
     files: &[StreamFile],
     report: &mut Report,
-    reading: &mut Reading<'_>,
+    reading: &mut ReadOptions<'_>,
 ) {
     let nothing = Account::new([0; 16], "", 0);
     Balance::new(subject, metadata, &nothing, (report, reading)).packets_alone(files);

@@ -7,7 +7,7 @@ use tracepoint_ring::field;
 use crate::event::{Event, Stream};
 use crate::metadata::EventClass;
 use crate::metadata::types::{Field, StructType};
-use crate::record_layout::RecordLayout;
+use crate::record::layout::RecordLayout;
 use crate::value::{StructValue, Value};
 
 /// An event, decoded or still in the bytes of its packet.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use tracepoint_reader::Recovered;
+use tracepoint_reader::RecoverySummary;
 
 /// A snapshot that was written: a CTF trace for each process, with its metadata and its account.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct SnapshotSummary {
 
 impl SnapshotSummary {
     /// The snapshot that was written to `path`.
-    pub fn of(path: &Path, taken: Recovered) -> Self {
+    pub fn of(path: &Path, taken: RecoverySummary) -> Self {
         let mut summary = Self { path: path.to_owned(), ..Self::default() };
         for process in taken.processes {
             summary.traces.push(process.output);

@@ -23,7 +23,7 @@ pub use local::{LocalRings, RingSupplier};
 use progress::Progress;
 pub use remote::RemoteRings;
 pub use report::{SinkId, SinkReport};
-pub use source::Drained;
+pub use source::DrainRound;
 use source::{PacketSource, TakenPacket};
 use std::fmt;
 use std::path::PathBuf;
@@ -112,7 +112,7 @@ impl<S: PacketSource> Drain<S> {
     }
 
     /// Runs one round: moves all closed packets to the sinks, unless one of them is full, and supplies this process's channels with spare rings.
-    pub fn drain(&mut self) -> Drained {
+    pub fn drain(&mut self) -> DrainRound {
         let Self { source, sinks, progress, .. } = self;
         let is_full = sinks.iter_mut().any(AttachedSink::is_full);
         // Read before the packets are taken.

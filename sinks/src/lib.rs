@@ -52,7 +52,9 @@ pub use ctf::{CtfError, CtfSink, dated_directory, remove_traces};
 pub use datatrace::Error as DtError;
 pub use description::{ChannelDescription, EventDescription, NewEvents, TraceStart};
 pub use destination::{DEFAULT_MTU, DEFAULT_SYNC_INTERVAL, Destination, flush_age};
-pub use drain::{Drain, Drained, KernelCounts, KernelRings, LocalRings, RemoteRings, RingSupplier, SinkId, SinkReport};
+pub use drain::{
+    Drain, DrainRound, KernelCounts, KernelRings, LocalRings, RemoteRings, RingSupplier, SinkId, SinkReport,
+};
 #[cfg(feature = "dt")]
 pub use dt::DtSink;
 pub use error::SinkError;

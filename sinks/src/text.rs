@@ -45,12 +45,12 @@ pub struct TextSink<W> {
     pending: usize,
     metadata_text: String,
     metadata: Option<Metadata>,
-    streams: HashMap<StreamId, Seen>,
+    streams: HashMap<StreamId, StreamState>,
 }
 
 /// The state of a stream after its last packet.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct StreamState {
     discarded: u64,
     records: u64,
     /// The end of the packet, in ns since the epoch.
@@ -171,7 +171,7 @@ impl<W: Write + Send> Sink for TextSink<W> {
         let events: Vec<Event> = decoder.collect::<Result<_, _>>().map_err(bad)?;
 
         // Records before the first packet of a stream are not lost: the sink was added later.
-        let first = Seen { discarded, records: packet.events_before, end };
+        let first = StreamState { discarded, records: packet.events_before, end };
         let seen = self.streams.entry(stream.id).or_insert(first);
         let name = format!("{}_{}", stream.channel, stream.id.instance);
         let mut lost = |count: u64, what: &str| {
@@ -183,7 +183,7 @@ impl<W: Write + Send> Sink for TextSink<W> {
         };
         lost(packet.events_before.saturating_sub(seen.records), "overwritten ");
         lost(discarded.saturating_sub(seen.discarded), "");
-        *seen = Seen { discarded, records: packet.events_after, end };
+        *seen = StreamState { discarded, records: packet.events_after, end };
 
         let cost = EVENT_COST + DECODED_FACTOR * packet.bytes.len() / events.len().max(1);
         if let (Some(watermark), Some(newest)) = (&mut self.watermark, events.iter().map(|event| event.time_ns).max()) {

@@ -45,7 +45,7 @@ impl<T, E> Decoded<Result<T, E>> {
 /// The reason why bytes are not a message of a protocol. The connection cannot be used afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum Malformed {
+pub enum DecodeError {
     /// The message announces fewer bytes than its kind requires.
     #[error("a message of kind {kind} announces only {size} bytes")]
     Short {

@@ -8,12 +8,12 @@
 //! except for the [`PacketHeader`]s of packets, which index entries and UDP batches are made from.
 //!
 //! A decoder gets the bytes received so far. It returns a message and its size, or the number of bytes it still needs, or the reason why the bytes
-//! are not a message (`Decoded` and `Malformed` for connections; a datagram is complete or malformed). Bytes from a peer are not trusted: no
+//! are not a message (`Decoded` and `DecodeError` for connections; a datagram is complete or malformed). Bytes from a peer are not trusted: no
 //! announced length makes a decoder allocate more than was received, and no input causes a panic.
 //!
 //! A packet on its way from a sender to a live viewer passes these types:
 //!
-//! 1. `stream::Announced` gives its stream a handle, and `stream::wire_head` inserts the handle and the packet's number after its first 32 bytes.
+//! 1. `stream::AnnounceReply` gives its stream a handle, and `stream::wire_head` inserts the handle and the packet's number after its first 32 bytes.
 //! 2. `stream::RecordHeader` precedes it on a TCP connection, or `stream::Datagram` contains a fragment of it on UDP.
 //! 3. `stream::stored_packet` removes the inserted bytes in the collector, and `stream::Ack` acknowledges it.
 //! 4. `live::Index` describes it to a viewer, which fetches it with `live::Request::Packet`.
@@ -50,7 +50,7 @@ pub mod udp;
 
 pub use broker::Broker;
 #[cfg(feature = "stream")]
-pub use bytes::{Decoded, Malformed};
+pub use bytes::{DecodeError, Decoded};
 pub use tracepoint_ring::channel::PacketHeader;
 
 /// The default port of control connections.

@@ -12,13 +12,13 @@
 //! |---|---|
 //! | [`Connect`](Request::Connect) | [`Connect`] |
 //! | [`ListSessions`](Request::ListSessions) | [`Sessions`] |
-//! | [`CreateSession`](Request::CreateSession) | [`Created`] |
+//! | [`CreateSession`](Request::CreateSession) | [`SessionCreated`] |
 //! | [`Attach`](Request::Attach) | [`Streams<AttachStatus>`](Streams) |
 //! | [`NewStreams`](Request::NewStreams) | [`Streams<NewStreamsStatus>`](Streams) |
 //! | [`NextIndex`](Request::NextIndex) | [`Index`] |
 //! | [`Packet`](Request::Packet) | [`PacketBytes`] |
 //! | [`Metadata`](Request::Metadata) | [`MetadataBytes`] |
-//! | [`Detach`](Request::Detach) | [`Detached`] |
+//! | [`Detach`](Request::Detach) | [`SessionDetached`] |
 //! | [`Clock`](Request::Clock) | [`ClockOffset`] |
 //! | [`Challenge`](Request::Challenge) | [`Secret`]: a random number |
 //! | [`Prove`](Request::Prove) | [`Secret`]: the authentication code of the collector; zeros if refused |
@@ -32,7 +32,7 @@ mod status;
 mod streams;
 
 pub use reply::{ClockOffset, Secret};
-pub use reply::{Created, Detached, Index, MetadataBytes, PacketBytes};
+pub use reply::{Index, MetadataBytes, PacketBytes, SessionCreated, SessionDetached};
 pub use request::{Connect, Request, Seek};
 pub use status::{AttachStatus, IndexStatus, MetadataStatus, NewStreamsStatus, PacketStatus, Status};
 pub use streams::{SessionRecord, Sessions, StreamRecord, Streams};

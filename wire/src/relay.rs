@@ -8,7 +8,7 @@
 //!
 //! All integers are big-endian; metadata and packets are opaque. Layouts depend on the *minor* version of the protocol, which is the lower one of
 //! both sides. A payload longer than its structure is accepted and its tail ignored, as in the relay daemon; a shorter one is
-//! [`Malformed`](crate::Malformed). No announced length makes a decoder allocate more than the bytes received.
+//! [`DecodeError`](crate::DecodeError). No announced length makes a decoder allocate more than the bytes received.
 
 mod chunk;
 mod command;
@@ -23,7 +23,7 @@ pub use chunk::{ChunkEnd, CloseChunk, CreateChunk, RotateStreams};
 pub use command::Command;
 pub use header::{ControlHeader, DataHeader};
 pub use index::{Index, IndexFile};
-pub use reply::{Pending, Reply};
+pub use reply::{DataPending, Reply};
 pub use session::{CreateSession, Version};
 pub use stream::AddStream;
 

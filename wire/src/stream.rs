@@ -24,7 +24,7 @@ pub use to_collector::{
     Announce, ClockProbe, Close, ClosedStream, Hello, Piece, SeqRange, Sync, SyncEntry, ToCollector,
 };
 pub use to_sender::{
-    Ack, AckEntry, Announced, ClockReply, Delivered, ErrorCode, Nack, NackEntry, Ready, ToSender, Welcome,
+    Ack, AckEntry, AnnounceReply, ClockReply, ErrorCode, Nack, NackEntry, Ready, StreamTotals, ToSender, Welcome,
 };
 
 use crate::fields::{Reader, Short, Writer};
@@ -66,7 +66,7 @@ const KIND_BASE: u32 = 0x5450_0000;
 /// The reason why bytes are not a message of this protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum Malformed {
+pub enum DecodeError {
     /// It is shorter than its fields.
     #[error("it is too short")]
     Short,
@@ -87,7 +87,7 @@ pub enum Malformed {
     Field,
 }
 
-impl From<Short> for Malformed {
+impl From<Short> for DecodeError {
     fn from(_: Short) -> Self {
         Self::Short
     }
@@ -142,18 +142,18 @@ impl FrameHeader {
     ///
     /// # Errors
     ///
-    /// [`Malformed::Kind`] if it is the header of a command of the relay protocol, [`Malformed::Long`] if the payload is too long.
-    pub fn decode(bytes: &[u8]) -> Option<Result<Self, Malformed>> {
+    /// [`DecodeError::Kind`] if it is the header of a command of the relay protocol, [`DecodeError::Long`] if the payload is too long.
+    pub fn decode(bytes: &[u8]) -> Option<Result<Self, DecodeError>> {
         let header: &[u8; FRAME_HEADER] = bytes.first_chunk()?;
         Some(Self::of(header))
     }
 
-    fn of(header: &[u8; FRAME_HEADER]) -> Result<Self, Malformed> {
+    fn of(header: &[u8; FRAME_HEADER]) -> Result<Self, DecodeError> {
         let mut fields = Reader::new(header);
         fields.u64()?;
         let (size, kind) = (fields.u64()?, fields.u32()?);
-        let kind = kind.checked_sub(KIND_BASE).filter(|kind| *kind < 256).ok_or(Malformed::Kind)?;
-        let size = usize::try_from(size).ok().filter(|size| *size <= LONGEST_PAYLOAD).ok_or(Malformed::Long)?;
+        let kind = kind.checked_sub(KIND_BASE).filter(|kind| *kind < 256).ok_or(DecodeError::Kind)?;
+        let size = usize::try_from(size).ok().filter(|size| *size <= LONGEST_PAYLOAD).ok_or(DecodeError::Long)?;
         Ok(Self { kind, size })
     }
 }

@@ -37,7 +37,7 @@ pub const VERSION: u8 = 1;
 /// The reason why bytes are not a datagram of this protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum Malformed {
+pub enum DecodeError {
     /// It is shorter than its kind requires.
     #[error("it is too short")]
     Short,
@@ -55,7 +55,7 @@ pub enum Malformed {
     Field,
 }
 
-impl From<Short> for Malformed {
+impl From<Short> for DecodeError {
     fn from(_: Short) -> Self {
         Self::Short
     }
@@ -101,8 +101,8 @@ impl<'a> FromServer<'a> {
     ///
     /// # Errors
     ///
-    /// [`Malformed`] if it is not a datagram of this protocol.
-    pub fn decode(datagram: &'a [u8]) -> Result<Self, Malformed> {
+    /// [`DecodeError`] if it is not a datagram of this protocol.
+    pub fn decode(datagram: &'a [u8]) -> Result<Self, DecodeError> {
         let mut fields = Reader::new(datagram);
         let (seq, kind) = (fields.u32()?, fields.u8()?);
         let legacy = |message| Self { seq, session: None, message };

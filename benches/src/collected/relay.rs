@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tracepoint_wire::Decoded;
 use tracepoint_wire::relay::{
-    AddStream, Command, CreateChunk, CreateSession, DataHeader, Index, MINOR, Pending, Reply, ReturnCode, Version,
+    AddStream, Command, CreateChunk, CreateSession, DataHeader, DataPending, Index, MINOR, Reply, ReturnCode, Version,
 };
 
 pub(crate) fn ask(control: &mut TcpStream, command: &Command<'_>) -> Outcome<Reply> {
@@ -83,7 +83,7 @@ pub(crate) fn send(to: Ports, packets: &[u8], size: usize) -> Outcome<Duration> 
     if !answers.join().map_err(|_| "the thread of the answers has panicked")?? {
         return Err("an index was refused".into());
     }
-    while ask(&mut control, &Command::DataPending { handle, last: count - 1 })? != Reply::Pending(Pending::No) {
+    while ask(&mut control, &Command::DataPending { handle, last: count - 1 })? != Reply::Pending(DataPending::No) {
         thread::sleep(Duration::from_micros(200));
     }
     Ok(begun.elapsed())

@@ -4,7 +4,7 @@ use super::{Output, report_damage};
 use crate::failure::Failure;
 use crate::message;
 use std::path::Path;
-use tracepoint_reader::udp::{self, AbsentEvents, Counts, Ending, Layout, Lost, Report};
+use tracepoint_reader::udp::{self, AbsentEvents, Counts, Layout, LossReport, Report, SessionEnd};
 
 pub(super) struct Directory {
     trace: udp::Directory,
@@ -55,8 +55,8 @@ impl Output for Directory {
                 self.trace.begin();
                 self.not_here.sent_elsewhere += self.earlier.replace(welcome.earlier).map_or(welcome.earlier, |_| 0);
             }
-            Report::Lost(Lost::BeforeOffer(events)) => self.not_here.sent_elsewhere += events,
-            Report::Lost(Lost::Unsent(losses)) => self.not_here.unsent = losses.total(),
+            Report::Lost(LossReport::BeforeOffer(events)) => self.not_here.sent_elsewhere += events,
+            Report::Lost(LossReport::Unsent(losses)) => self.not_here.unsent = losses.total(),
             Report::Metadata(text) => {
                 self.trace.grow(&text)?;
                 self.described = true;
@@ -79,7 +79,7 @@ impl Output for Directory {
         Ok(())
     }
 
-    fn finish(self: Box<Self>, _: Ending, _: &Counts) -> Result<bool, Failure> {
+    fn finish(self: Box<Self>, _: SessionEnd, _: &Counts) -> Result<bool, Failure> {
         let path = self.trace.path().to_owned();
         if !self.is_trace() {
             message::note(&format!("no trace has arrived; {} is empty", path.display()));

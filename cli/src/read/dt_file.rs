@@ -8,8 +8,8 @@ use crate::message;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tracepoint_reader::RecoverError;
-use tracepoint_reader::convert::{ConvertError, ConvertOptions, Converted, convert};
-use tracepoint_reader::udp::{Counts, Ending, Report};
+use tracepoint_reader::convert::{ConversionSummary, ConvertError, ConvertOptions, convert};
+use tracepoint_reader::udp::{Counts, Report, SessionEnd};
 
 pub(super) struct DtFile {
     path: PathBuf,
@@ -43,7 +43,7 @@ impl DtFile {
 /// Writes the dt file; returns true if it contains everything that arrived, except for packets without a slot.
 fn make(directory: Directory, received: &Path, out: &Path, options: ConvertOptions) -> Result<bool, Failure> {
     directory.close(out)?;
-    let Converted { dropped, damage, .. } = convert(received, out, options, |_| {})?;
+    let ConversionSummary { dropped, damage, .. } = convert(received, out, options, |_| {})?;
     message::note_dropped(dropped);
     for damage in &damage {
         message::error(&format!("{damage}; not in {}", out.display()));
@@ -60,7 +60,7 @@ impl Output for DtFile {
         self.directory.flush()
     }
 
-    fn finish(self: Box<Self>, _: Ending, _: &Counts) -> Result<bool, Failure> {
+    fn finish(self: Box<Self>, _: SessionEnd, _: &Counts) -> Result<bool, Failure> {
         let Self { path, options, directory, received } = *self;
         if !directory.is_trace() {
             message::note(&format!("no trace has arrived; {} was not created", path.display()));

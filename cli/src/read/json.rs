@@ -11,7 +11,7 @@ use crate::output;
 use serde_json::{Value, json};
 use std::io::Write;
 use tracepoint_reader::json::Text;
-use tracepoint_reader::udp::{BatchDecoder, Counts, Ending, EventBatch, Layout, Lost, Report};
+use tracepoint_reader::udp::{BatchDecoder, Counts, EventBatch, Layout, LossReport, Report, SessionEnd};
 use tracepoint_reader::{Item, account::uuid_text};
 
 pub(super) struct Json {
@@ -69,7 +69,7 @@ impl Output for Json {
         Ok(self.out.flush()?)
     }
 
-    fn finish(mut self: Box<Self>, ending: Ending, counts: &Counts) -> Result<bool, Failure> {
+    fn finish(mut self: Box<Self>, ending: SessionEnd, counts: &Counts) -> Result<bool, Failure> {
         let mut end = json!(counts);
         end["type"] = "end".into();
         end["ending"] = summary::ending_name(ending).into();
@@ -79,15 +79,15 @@ impl Output for Json {
     }
 }
 
-fn loss(lost: Lost) -> Value {
+fn loss(lost: LossReport) -> Value {
     match lost {
-        Lost::Messages { first, count } => {
+        LossReport::Messages { first, count } => {
             json!({ "type": "loss", "kind": "messages", "first": first, "messages": count })
         }
-        Lost::Events(count) => json!({ "type": "loss", "kind": "events", "events": count }),
-        Lost::BeforeOffer(count) => json!({ "type": "loss", "kind": "before_offer", "events": count }),
-        Lost::Metadata(bytes) => json!({ "type": "loss", "kind": "metadata", "bytes": bytes }),
-        Lost::Unsent(losses) => {
+        LossReport::Events(count) => json!({ "type": "loss", "kind": "events", "events": count }),
+        LossReport::BeforeOffer(count) => json!({ "type": "loss", "kind": "before_offer", "events": count }),
+        LossReport::Metadata(bytes) => json!({ "type": "loss", "kind": "metadata", "bytes": bytes }),
+        LossReport::Unsent(losses) => {
             let mut object = json!(losses);
             object["type"] = "loss".into();
             object["kind"] = "unsent".into();

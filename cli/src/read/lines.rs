@@ -6,7 +6,7 @@ use crate::output;
 use std::io::{self, Write};
 use std::num::NonZeroU64;
 use tracepoint_reader::text::{self, is_control};
-use tracepoint_reader::udp::{BatchDecoder, Counts, Ending, EventBatch, Lost, Report};
+use tracepoint_reader::udp::{BatchDecoder, Counts, EventBatch, LossReport, Report, SessionEnd};
 
 pub(super) struct Lines {
     out: output::Raw,
@@ -32,17 +32,19 @@ impl Lines {
         })
     }
 
-    fn lost(&mut self, lost: Lost) -> io::Result<()> {
+    fn lost(&mut self, lost: LossReport) -> io::Result<()> {
         let out = &mut self.out;
         match lost {
-            Lost::Messages { first, count } => writeln!(out, "[lost: {count} messages, the first with number {first}]"),
-            Lost::Beginning => writeln!(out, "[lost: the beginning of the session]"),
-            Lost::Events(count) => writeln!(out, "[lost: {count} events]"),
-            Lost::BeforeOffer(count) => {
+            LossReport::Messages { first, count } => {
+                writeln!(out, "[lost: {count} messages, the first with number {first}]")
+            }
+            LossReport::Beginning => writeln!(out, "[lost: the beginning of the session]"),
+            LossReport::Events(count) => writeln!(out, "[lost: {count} events]"),
+            LossReport::BeforeOffer(count) => {
                 writeln!(out, "[lost: {count} events, sent one by one before the server knew this client]")
             }
-            Lost::Metadata(bytes) => writeln!(out, "[lost: {bytes} bytes of the metadata]"),
-            Lost::Unsent(losses) => {
+            LossReport::Metadata(bytes) => writeln!(out, "[lost: {bytes} bytes of the metadata]"),
+            LossReport::Unsent(losses) => {
                 let (limit, rate, large, failed) = (losses.limit, losses.rate, losses.too_large, losses.failed);
                 writeln!(
                     out,
@@ -78,7 +80,7 @@ impl Output for Lines {
         Ok(self.out.flush()?)
     }
 
-    fn finish(mut self: Box<Self>, _: Ending, _: &Counts) -> Result<bool, Failure> {
+    fn finish(mut self: Box<Self>, _: SessionEnd, _: &Counts) -> Result<bool, Failure> {
         self.flush()?;
         Ok(true)
     }

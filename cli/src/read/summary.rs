@@ -3,19 +3,19 @@
 use crate::failure::{Failure, Outcome};
 use crate::message;
 use std::net::SocketAddr;
-use tracepoint_reader::udp::{Counts, Ending};
+use tracepoint_reader::udp::{Counts, SessionEnd};
 
 /// The failure, if there was no session.
-pub(super) fn no_server(ending: Ending, server: SocketAddr, counts: &Counts) -> Option<Failure> {
+pub(super) fn no_server(ending: SessionEnd, server: SocketAddr, counts: &Counts) -> Option<Failure> {
     let reason = match ending {
-        Ending::NoServer { refused: true } => {
+        SessionEnd::NoServer { refused: true } => {
             format!("no server listens at {server}; start one there, or name another with --server-address")
         }
-        Ending::NoServer { .. } => format!(
+        SessionEnd::NoServer { .. } => format!(
             "no answer from {server}: there is no trace server, it serves another client, its trace has ended, or a firewall drops \
              the datagrams"
         ),
-        Ending::Foreign => format!(
+        SessionEnd::Foreign => format!(
             "the program at {server} is not a trace server: none of its {} datagrams has this protocol",
             counts.datagrams
         ),
@@ -25,27 +25,27 @@ pub(super) fn no_server(ending: Ending, server: SocketAddr, counts: &Counts) -> 
 }
 
 /// The name of an ending in JSON.
-pub(super) fn ending_name(ending: Ending) -> &'static str {
+pub(super) fn ending_name(ending: SessionEnd) -> &'static str {
     match ending {
-        Ending::Ended => "ended",
-        Ending::Unconfirmed => "unconfirmed",
-        Ending::Silent => "silent",
-        Ending::Gone => "gone",
+        SessionEnd::Ended => "ended",
+        SessionEnd::Unconfirmed => "unconfirmed",
+        SessionEnd::Silent => "silent",
+        SessionEnd::Gone => "gone",
         _ => "no_server",
     }
 }
 
 /// Prints the counts of events that arrived and that were lost.
-pub(super) fn print(ending: Ending, counts: &Counts) -> Outcome {
+pub(super) fn print(ending: SessionEnd, counts: &Counts) -> Outcome {
     message::summary(&summary(counts));
     let reason = match ending {
-        Ending::Ended if !counts.any_lost() => return Outcome::Success,
-        Ending::Ended => {
+        SessionEnd::Ended if !counts.any_lost() => return Outcome::Success,
+        SessionEnd::Ended => {
             message::error("some messages or events have not arrived");
             return Outcome::Lossy;
         }
-        Ending::Unconfirmed => "the server did not confirm the end of the session",
-        Ending::Gone => "the server has gone away",
+        SessionEnd::Unconfirmed => "the server did not confirm the end of the session",
+        SessionEnd::Gone => "the server has gone away",
         _ => "the server fell silent",
     };
     message::error(&format!("{reason}: losses at the end of the session are unknown"));

@@ -16,7 +16,7 @@ use std::io::Write;
 use std::thread::sleep;
 use std::time::Duration;
 use tracepoint_reader::live::{LiveError, LiveOptions, LiveUrl, LiveView, list_sessions};
-use tracepoint_reader::{Damage, Polled};
+use tracepoint_reader::{Damage, PollResult};
 use tracepoint_wire::stream::SharedKey;
 
 /// Pause before polling a relay again that had no data.
@@ -60,12 +60,12 @@ impl View {
         let mut notes = BTreeSet::new();
         let ended = loop {
             match view.poll() {
-                Ok(Polled::Item(item)) => {
+                Ok(PollResult::Item(item)) => {
                     if printer.item(&item)? == Wanted::Enough {
                         break Ok(());
                     }
                 }
-                Ok(Polled::Ended) | Err(LiveError::Stopped) => break Ok(()),
+                Ok(PollResult::Ended) | Err(LiveError::Stopped) => break Ok(()),
                 Ok(_) if stop.is_requested() => break Ok(()),
                 Ok(_) => {
                     printer.flush()?;
@@ -95,8 +95,8 @@ impl View {
         let line = WaitingLine::new(format!("waiting for the clocks of {url}"));
         while !view.knows_clocks() && !stop.is_requested() {
             match view.poll() {
-                Ok(Polled::Item(_)) => {}
-                Ok(Polled::Ended) | Err(LiveError::Stopped) => break,
+                Ok(PollResult::Item(_)) => {}
+                Ok(PollResult::Ended) | Err(LiveError::Stopped) => break,
                 Ok(_) => sleep(PAUSE),
                 Err(error) => return Err(error.into()),
             }

@@ -12,7 +12,7 @@ use std::collections::{HashSet, VecDeque};
 use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
-use tracepoint_reader::{DtSummary, DtTrace, Follow, Item, Polled};
+use tracepoint_reader::{DtSummary, DtTrace, Follow, Item, PollResult};
 use tracepoint_run_dir::RunDir;
 use tracepoint_session_spec::check_fields;
 
@@ -83,10 +83,10 @@ impl View {
                 }
             }
             let wanted = match (polled, &mut tail) {
-                (Polled::Item(item), Some(tail)) if printer.selection.includes(&item) => tail.add(item),
-                (Polled::Item(item), Some(_)) => printer.selection.wanted_after(&item),
-                (Polled::Item(item), None) => printer.item(&item)?,
-                (Polled::Ended, _) => Wanted::Enough,
+                (PollResult::Item(item), Some(tail)) if printer.selection.includes(&item) => tail.add(item),
+                (PollResult::Item(item), Some(_)) => printer.selection.wanted_after(&item),
+                (PollResult::Item(item), None) => printer.item(&item)?,
+                (PollResult::Ended, _) => Wanted::Enough,
                 _ => {
                     printer.flush()?;
                     sleep(PAUSE);

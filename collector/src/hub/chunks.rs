@@ -13,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tracepoint_reader::account::{
-    ACCOUNT_PATH, Account, Before, ChannelAccount, Chunk, EventAccount, Removed, StreamAccount,
+    ACCOUNT_PATH, Account, ChannelAccount, Chunk, EventAccount, PriorCounts, RemovedChunks, StreamAccount,
 };
 use tracepoint_reader::metadata::EnvValue;
 use tracepoint_reader::{Metadata, chunk_name, chunk_number};
@@ -37,8 +37,8 @@ pub(super) struct Line {
     /// The lowest number that was neither stored nor given up at the beginning of the chunk; updated at its end.
     pub(super) next: u64,
     /// Its counters at the beginning and at the end of the chunk.
-    pub(super) before: Before,
-    pub(super) end: Before,
+    pub(super) before: PriorCounts,
+    pub(super) end: PriorCounts,
 }
 
 impl Line {
@@ -92,10 +92,10 @@ pub(crate) struct Chunks {
     /// State of the streams at its beginning.
     pub(super) lines: Lines,
     /// Earlier chunks that still exist: number, end, content.
-    pub(super) closed: VecDeque<(u64, Instant, Removed)>,
+    pub(super) closed: VecDeque<(u64, Instant, RemovedChunks)>,
     /// The chunk that the storage is removing, and totals of those removed.
-    pub(super) leaving: Option<(u64, Instant, Removed)>,
-    pub(super) removed: Removed,
+    pub(super) leaving: Option<(u64, Instant, RemovedChunks)>,
+    pub(super) removed: RemovedChunks,
     /// When the removal of the oldest chunk failed.
     pub(super) unremoved: Option<Instant>,
     /// Set while the chunk ends: the storage finishes its queue, and packets and the metadata in `waiting` are held back.
@@ -114,7 +114,7 @@ impl Chunks {
             lines,
             closed: VecDeque::new(),
             leaving: None,
-            removed: Removed::default(),
+            removed: RemovedChunks::default(),
             unremoved: None,
             is_ending: false,
             waiting: Vec::new(),
@@ -123,8 +123,8 @@ impl Chunks {
     }
 
     /// Returns the description of the current chunk.
-    pub(super) const fn which(&self) -> Which {
-        Which { number: self.number, removed: self.removed, is_shared: self.is_shared }
+    pub(super) const fn which(&self) -> ChunkInfo {
+        ChunkInfo { number: self.number, removed: self.removed, is_shared: self.is_shared }
     }
 
     /// Returns the directory of the current chunk.
@@ -174,15 +174,15 @@ impl Chunks {
 
 /// Description of one chunk of a trace.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Which {
+pub(super) struct ChunkInfo {
     pub(super) number: u64,
     /// Totals of the chunks removed before it.
-    pub(super) removed: Removed,
+    pub(super) removed: RemovedChunks,
     /// Set if other collectors may have chunks of the trace.
     pub(super) is_shared: bool,
 }
 
-impl Which {
+impl ChunkInfo {
     pub(super) fn chunk(&self, last: bool) -> Chunk {
         let mut chunk = Chunk::default();
         (chunk.number, chunk.last, chunk.removed) = (self.number, last, self.removed);
@@ -192,7 +192,7 @@ impl Which {
 }
 
 /// Returns the account of a chunk that is not the last one.
-pub(super) fn closed(metadata: &Metadata, session: &str, which: Which, lines: &Lines) -> Account {
+pub(super) fn closed(metadata: &Metadata, session: &str, which: ChunkInfo, lines: &Lines) -> Account {
     let pid = match metadata.env_value("vpid") {
         Some(EnvValue::Integer(pid)) => u32::try_from(*pid).unwrap_or_default(),
         _ => 0,
@@ -223,7 +223,13 @@ pub(super) fn closed(metadata: &Metadata, session: &str, which: Which, lines: &L
 }
 
 /// Writes the state at the beginning of a chunk.
-pub(super) fn write(directory: &Path, metadata: &Metadata, session: &str, of: Which, lines: &Lines) -> io::Result<()> {
+pub(super) fn write(
+    directory: &Path,
+    metadata: &Metadata,
+    session: &str,
+    of: ChunkInfo,
+    lines: &Lines,
+) -> io::Result<()> {
     let mut account = closed(metadata, session, of, lines);
     account.complete = false;
     put(directory, ACCOUNT_PATH, &account.to_json())?;
@@ -260,8 +266,8 @@ pub(super) fn read(directory: &Path) -> (Lines, Option<Account>) {
 }
 
 /// Returns the totals of a chunk that has ended.
-pub(super) fn content(lines: &Lines, bytes: u64) -> Removed {
-    let mut content = Removed::default();
+pub(super) fn content(lines: &Lines, bytes: u64) -> RemovedChunks {
+    let mut content = RemovedChunks::default();
     content.bytes = bytes;
     for line in lines.values() {
         content.packets += line.end.packets.saturating_sub(line.before.packets);
@@ -291,7 +297,7 @@ pub(super) fn reopen(root: &Path, session: &str) -> io::Result<Option<Chunks>> {
     let Some((last, before)) = numbers.split_last() else { return Ok(None) };
     let directory = root.join(chunk_name(*last));
     let (mut lines, account) = read(&directory);
-    let Which { removed, is_shared, .. } = which(*last, account.as_ref());
+    let ChunkInfo { removed, is_shared, .. } = which(*last, account.as_ref());
     let begins = lines.clone();
     add_files(&directory, &mut lines)?;
     let mut chunks = Chunks { is_shared, ..Chunks::new(*last, lines) };
@@ -325,10 +331,10 @@ pub(super) fn reopen(root: &Path, session: &str) -> io::Result<Option<Chunks>> {
 }
 
 /// Returns the description of a chunk, from its account.
-pub(super) fn which(number: u64, account: Option<&Account>) -> Which {
+pub(super) fn which(number: u64, account: Option<&Account>) -> ChunkInfo {
     let chunk = account.and_then(|account| account.chunk.as_ref());
-    let removed = chunk.map_or_else(Removed::default, |chunk| chunk.removed);
-    Which { number, removed, is_shared: chunk.is_some_and(|chunk| chunk.shared) }
+    let removed = chunk.map_or_else(RemovedChunks::default, |chunk| chunk.removed);
+    ChunkInfo { number, removed, is_shared: chunk.is_some_and(|chunk| chunk.shared) }
 }
 
 /// Adds the streams that began in a chunk, found by their files.

@@ -11,7 +11,7 @@ const RETRY: Duration = Duration::from_secs(60);
 
 /// Directories to be removed, including those of ended sessions.
 #[derive(Debug, Default)]
-pub(super) struct Clearing {
+pub(super) struct RemovalQueue {
     /// Directories, and the time of the next attempt after a failure.
     waiting: Vec<(PathBuf, Option<Instant>)>,
     /// Directories that the storage is removing, by job number.
@@ -57,7 +57,7 @@ impl Hub {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::storage::{Done, Storage};
+    use crate::storage::{JobResult, Storage};
     use tracepoint_wire::relay::METADATA_CHANNEL;
 
     #[test]
@@ -71,7 +71,10 @@ mod tests {
         hub.clear(vec![cleared.clone()], now);
         for is_removed in [false, true] {
             let (job, result) = done.blocking_recv().ok_or("the storage goes on")?;
-            assert!(matches!(&result, Done::Removed { failed, .. } if failed.is_none() == is_removed), "{result:?}");
+            assert!(
+                matches!(&result, JobResult::Removed { failed, .. } if failed.is_none() == is_removed),
+                "{result:?}"
+            );
             hub.done(job, result, now);
             assert_eq!(cleared.exists(), !is_removed);
             if !is_removed {

@@ -10,7 +10,7 @@ use std::time::Instant;
 use tracepoint_reader::internal::check_padded;
 use tracepoint_wire::PacketHeader;
 use tracepoint_wire::relay::Index;
-use tracepoint_wire::stream::{ClosedStream, Delivered, NO_SEQ, ROUTE_OFFSET, ROUTE_SIZE, Route, route_of};
+use tracepoint_wire::stream::{ClosedStream, NO_SEQ, ROUTE_OFFSET, ROUTE_SIZE, Route, StreamTotals, route_of};
 
 /// Magic number of an event packet.
 const MAGIC: u32 = 0xC1FC_1FC1;
@@ -19,7 +19,7 @@ const HEADER: usize = 96;
 
 /// State of a stream in addition to its files.
 #[derive(Debug)]
-pub(crate) struct Ordered {
+pub(crate) struct OrderedStream {
     pub(crate) reorder: Reorder<Arrived>,
     /// Stream class and instance.
     key: (u32, u64),
@@ -50,7 +50,7 @@ pub(crate) struct Ordered {
 
 /// Error: the sender or the network has damaged the packet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Damaged;
+pub(crate) struct DamagedPacket;
 
 /// A packet as it is stored, its index, and the count of records in the stream before it.
 pub(crate) type Arrived = (Packet, Index, u64);
@@ -62,8 +62,8 @@ pub(crate) fn unwrap(
     memory: Option<MemoryShare>,
     key: (u32, u64),
     largest: u32,
-) -> Result<(Route, Arrived), Damaged> {
-    let route = route_of(&wire).map_err(|_| Damaged)?;
+) -> Result<(Route, Arrived), DamagedPacket> {
+    let route = route_of(&wire).map_err(|_| DamagedPacket)?;
     wire.copy_within(..ROUTE_OFFSET, ROUTE_SIZE);
     let packet = &wire[ROUTE_SIZE..];
     let header = PacketHeader::parse(packet);
@@ -75,15 +75,15 @@ pub(crate) fn unwrap(
         && header.size() <= largest.into()
         && header.begin <= header.end
         && (header.stream.class, header.stream.instance, header.sequence) == (key.0, key.1, route.seq);
-    let padding = padding.filter(|_| is_whole).ok_or(Damaged)?;
+    let padding = padding.filter(|_| is_whole).ok_or(DamagedPacket)?;
     if check_padded(packet, padding as usize).is_wrong() {
-        return Err(Damaged);
+        return Err(DamagedPacket);
     }
     let index = Index::of(route.handle, &header);
     Ok((route, (Packet::behind(wire, ROUTE_SIZE, padding, memory), index, header.events_before)))
 }
 
-impl Ordered {
+impl OrderedStream {
     /// Creates a stream whose packets below `next` are stored.
     pub(crate) const fn new(key: (u32, u64), largest: u32, next: u64, tally: Tally) -> Self {
         Self {
@@ -206,11 +206,11 @@ impl Ordered {
     }
 
     /// Returns the final counts once the stream has ended, nothing is missing, and viewers can read all packets.
-    pub(super) fn balance(&mut self, view: &View, metadata: Option<&View>) -> Option<Delivered> {
+    pub(super) fn balance(&mut self, view: &View, metadata: Option<&View>) -> Option<StreamTotals> {
         let is_whole = self.reorder.is_complete() && self.outstanding.is_empty() && self.hidden.is_empty();
         let end = self.end.filter(|_| is_whole)?;
         let events = metadata.map_or(0, |metadata| self.tally.events(end.last, end.events_after, view, metadata));
-        Some(Delivered {
+        Some(StreamTotals {
             handle: end.handle,
             packets: self.tally.packets,
             packets_lost: end.packets.saturating_sub(self.tally.packets),
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn what_is_stored_is_acknowledged_while_the_storage_has_more() {
         let now = Instant::now();
-        let mut ordered = Ordered::new((3, 9), 4096, 0, Tally::default());
+        let mut ordered = OrderedStream::new((3, 9), 4096, 0, Tally::default());
         for seq in 0..3_u64 {
             let prev = seq.checked_sub(1).unwrap_or(NO_SEQ);
             let (_, arrived) = unwrap(wire(seq, prev, |_| {}, 0), None, (3, 9), 4096).expect("a packet");

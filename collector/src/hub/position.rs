@@ -4,7 +4,7 @@
 //! rotation, from the position, in its own directory; the former owner ends its last chunk at the position.
 
 use super::Hub;
-use super::chunks::{self, Line, Lines, Which};
+use super::chunks::{self, ChunkInfo, Line, Lines};
 use super::directory::{make_directories, put};
 use super::tally;
 use crate::hub::streaming::streamed_directory;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use tracepoint_reader::account::{ACCOUNT_PATH, Before, Removed};
+use tracepoint_reader::account::{ACCOUNT_PATH, PriorCounts, RemovedChunks};
 use tracepoint_reader::{Metadata, chunk_name, chunk_number};
 use tracepoint_wire::relay::METADATA_CHANNEL;
 use tracepoint_wire::stream::Hello;
@@ -48,7 +48,7 @@ pub(crate) struct StreamPosition {
 impl Position {
     fn of(chunk: u64, lines: &Lines) -> Self {
         let streams = lines.iter().map(|((class, instance), line)| {
-            let Before { recorded, packets, written, discarded, .. } = line.end;
+            let PriorCounts { recorded, packets, written, discarded, .. } = line.end;
             let (name, next) = (line.name.clone(), line.next);
             StreamPosition { class: *class, instance: *instance, name, next, recorded, packets, written, discarded }
         });
@@ -115,7 +115,7 @@ impl Hub {
         fs::write(next.join(METADATA_CHANNEL), metadata)?;
         let parsed = Metadata::parse(metadata).map_err(io::Error::other)?;
         let lines: Lines = at.lines(&Lines::new()).into_iter().map(|(key, line)| (key, line.next_chunk())).collect();
-        let which = Which { number: at.chunk + 1, removed: Removed::default(), is_shared: true };
+        let which = ChunkInfo { number: at.chunk + 1, removed: RemovedChunks::default(), is_shared: true };
         chunks::write(&next, &parsed, &session_name(hello), which, &lines)?;
         fs::rename(&next, root.join(chunk_name(at.chunk + 1)))
     }
@@ -164,7 +164,7 @@ fn end_chunk(directory: &Path, session: &str, at: &Position) -> io::Result<u64> 
         return fs::remove_dir_all(directory).map(|()| cut);
     }
     let metadata = Metadata::open(&directory.join(METADATA_CHANNEL)).map_err(io::Error::other)?;
-    let which = Which { is_shared: true, ..chunks::which(at.chunk, account.as_ref()) };
+    let which = ChunkInfo { is_shared: true, ..chunks::which(at.chunk, account.as_ref()) };
     put(directory, ACCOUNT_PATH, &chunks::closed(&metadata, session, which, &lines).to_json())?;
     Ok(cut)
 }

@@ -1,7 +1,7 @@
 //! Information about tracepoint senders' sessions for the [publisher](crate::publish), in addition to their files.
 
 use super::Hub;
-use super::ordered::Ordered;
+use super::ordered::OrderedStream;
 use crate::publish::{LogWriter, has_published};
 use std::collections::HashMap;
 use std::fs;
@@ -11,7 +11,7 @@ use tracepoint_wire::stream::{Hello, NO_SEQ, Sync, SyncEntry};
 
 /// State of a published session.
 #[derive(Debug)]
-pub(crate) struct Published {
+pub(crate) struct PublishedSession {
     log: LogWriter,
     /// The last synchronisation point that the publisher has not taken yet.
     sync: Option<Sync>,
@@ -26,7 +26,7 @@ impl Hub {
         (root, metadata): (&Path, &Path),
         hello: &Hello<'_>,
         (is_resumed, is_shared): (bool, bool),
-    ) -> io::Result<Option<Published>> {
+    ) -> io::Result<Option<PublishedSession>> {
         if !self.publishes || is_shared || is_resumed && has_published(root) {
             return Ok(None);
         }
@@ -39,10 +39,10 @@ impl Hub {
             log.metadata(0, &fs::read(metadata)?)?;
         }
         self.storage.resized(log.size() - before, 0);
-        Ok(Some(Published { log, sync: None, news: 0 }))
+        Ok(Some(PublishedSession { log, sync: None, news: 0 }))
     }
 
-    fn published(&mut self, id: u64) -> Option<&mut Published> {
+    fn published(&mut self, id: u64) -> Option<&mut PublishedSession> {
         self.streamed(id)?.published.as_mut()
     }
 
@@ -103,7 +103,7 @@ impl Hub {
         let handles: HashMap<u64, u64> = numbered.collect();
         let is_stored = |entry: &SyncEntry| {
             let stream = handles.get(&entry.handle).and_then(|handle| self.stream(*handle));
-            let next = stream.and_then(|stream| stream.ordered.as_ref()).map(Ordered::next_stored);
+            let next = stream.and_then(|stream| stream.ordered.as_ref()).map(OrderedStream::next_stored);
             entry.last == NO_SEQ || next.is_none_or(|next| next > entry.last)
         };
         if !sync.entries.iter().all(is_stored) {

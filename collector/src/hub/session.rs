@@ -1,7 +1,7 @@
 //! A session of a sender.
 
 use super::directory::SessionDirectory;
-use super::streamed::Streamed;
+use super::streamed::StreamedSession;
 use crate::memory::SenderMemory;
 use crate::shares::{Address, Share};
 use std::cell::RefCell;
@@ -37,7 +37,7 @@ pub(crate) struct Session {
     /// Numbers of the traces, by the path of their streams.
     traces: HashMap<PathBuf, u64>,
     /// State of the stream protocol, if the session uses it.
-    pub(crate) streamed: Option<Streamed>,
+    pub(crate) streamed: Option<StreamedSession>,
     admission: Admission,
     /// Set when its resources are needed: at its end it waits neither for packets nor for viewers.
     is_hurried: bool,

@@ -3,17 +3,17 @@
 #[cfg(test)]
 mod tests;
 
-use super::ordered::Ordered;
+use super::ordered::OrderedStream;
 use super::place::Place;
-use crate::pairing::{Paired, Pairing};
+use crate::pairing::{IndexMatcher, StorageItem};
 use crate::shares::Share;
-use crate::storage::{Done, Files, Job, Packet, Segment, SequencedPacket};
+use crate::storage::{Files, Job, JobResult, Packet, Segment, SequencedPacket};
 use crate::view::View;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tracepoint_wire::stream::Delivered;
+use tracepoint_wire::stream::StreamTotals;
 
 /// Delay before viewers see beacons of stock senders. Such a beacon does not cover streams that are about to appear: an application is announced some
 /// time after its first event.
@@ -37,9 +37,9 @@ pub(crate) struct Stream {
     pub(crate) place: Place,
     /// Set once viewers may see it.
     pub(crate) is_published: bool,
-    pub(crate) pairing: Pairing<Packet>,
+    pub(crate) pairing: IndexMatcher<Packet>,
     /// For the stream protocol, in place of `pairing`.
-    pub(crate) ordered: Option<Ordered>,
+    pub(crate) ordered: Option<OrderedStream>,
     pub(crate) view: View,
     /// The number in the series of files, and the bytes in the current file.
     file: (u64, u64),
@@ -85,7 +85,7 @@ impl Stream {
             trace,
             place,
             is_published: false,
-            pairing: Pairing::default(),
+            pairing: IndexMatcher::default(),
             ordered: None,
             view,
             file: (0, 0),
@@ -111,11 +111,11 @@ impl Stream {
 
     /// Returns whether the sender has ended the stream and the storage has not been asked yet to close its files.
     pub(super) fn is_ending(&self) -> bool {
-        self.end != End::Closing && self.ordered.as_ref().is_some_and(Ordered::has_end)
+        self.end != End::Closing && self.ordered.as_ref().is_some_and(OrderedStream::has_end)
     }
 
     /// Returns the final counts of an ended stream, once nothing is missing.
-    pub(super) fn balance(&mut self, metadata: Option<&View>) -> Option<Delivered> {
+    pub(super) fn balance(&mut self, metadata: Option<&View>) -> Option<StreamTotals> {
         self.ordered.as_mut()?.balance(&self.view, metadata)
     }
 
@@ -277,10 +277,10 @@ impl Stream {
         give(Job::Close);
     }
 
-    fn give(&mut self, paired: Paired<Packet>, mut give: impl FnMut(Job)) -> Result<(), String> {
+    fn give(&mut self, paired: StorageItem<Packet>, mut give: impl FnMut(Job)) -> Result<(), String> {
         let mut result = Ok(());
         match paired {
-            Paired::Packet { sequence, packet, index } => {
+            StorageItem::Packet { sequence, packet, index } => {
                 if let Some(number) = index.map(|index| index.packet_number) {
                     if self.rotation.as_ref().is_some_and(|rotation| number >= rotation.from) {
                         self.switch(&mut give);
@@ -292,12 +292,12 @@ impl Stream {
                 give(Job::Packet(SequencedPacket { sequence, packet, index }));
             }
             // While a beacon is queued at the storage, only the latest one waits behind it.
-            Paired::Beacon { time } if self.has_beacon => self.next_beacon = Some(time),
-            Paired::Beacon { time } => {
+            StorageItem::Beacon { time } if self.has_beacon => self.next_beacon = Some(time),
+            StorageItem::Beacon { time } => {
                 self.has_beacon = true;
                 give(Job::Beacon { time });
             }
-            Paired::Unindexed => give(Job::Unindex),
+            StorageItem::Unindexed => give(Job::Unindex),
         }
         result
     }
@@ -334,15 +334,15 @@ impl Stream {
     }
 
     /// Handles a result of the storage. Returns the bytes of a packet that was stored.
-    pub(super) fn done(&mut self, done: &Done, now: Instant, mut give: impl FnMut(Job)) -> u64 {
+    pub(super) fn done(&mut self, done: &JobResult, now: Instant, mut give: impl FnMut(Job)) -> u64 {
         match *done {
-            Done::Opened { entries, bytes, moved } => {
+            JobResult::Opened { entries, bytes, moved } => {
                 self.view.opened(entries, bytes, moved);
                 if self.is_short {
                     self.view.forget_old();
                 }
             }
-            Done::Packet { sequence, size, stream_class } => {
+            JobResult::Packet { sequence, size, stream_class } => {
                 self.stored = self.stored.max(sequence.saturating_add(1));
                 let stream_class = match (&mut self.ordered, stream_class) {
                     (Some(ordered), Some(stream_class)) => ordered.stored(sequence, size.is_some(), stream_class),
@@ -353,21 +353,21 @@ impl Stream {
                 }
                 return size.unwrap_or_default();
             }
-            Done::Released { upto } => {
+            JobResult::Released { upto } => {
                 for stream_class in self.ordered.as_mut().map(|ordered| ordered.release(upto)).unwrap_or_default() {
                     self.view.stored(stream_class);
                 }
             }
-            Done::Metadata { bytes } => self.view.stored_bytes(bytes),
-            Done::Beacon { time } => {
+            JobResult::Metadata { bytes } => self.view.stored_bytes(bytes),
+            JobResult::Beacon { time } => {
                 self.view.inactive_until(time, now, if self.ordered.is_some() { Duration::ZERO } else { HOLD });
                 self.has_beacon = self.next_beacon.is_some();
                 if let Some(time) = self.next_beacon.take() {
                     give(Job::Beacon { time });
                 }
             }
-            Done::Closed => self.view.close(),
-            Done::Full(_) | Done::Marked | Done::Removed { .. } => {}
+            JobResult::Closed => self.view.close(),
+            JobResult::Full(_) | JobResult::Marked | JobResult::Removed { .. } => {}
         }
         0
     }

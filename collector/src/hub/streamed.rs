@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 /// A session of the stream protocol.
 #[derive(Debug)]
-pub(crate) struct Streamed {
+pub(crate) struct StreamedSession {
     /// Identifies the session when its sender reconnects.
     pub(crate) key: [u8; 16],
     /// The trace's uuid.
@@ -45,7 +45,7 @@ pub(crate) struct Streamed {
     pub(crate) is_clock_checked: bool,
     /// State for publishing, if it is published.
     #[cfg(feature = "nats")]
-    pub(crate) published: Option<super::publishing::Published>,
+    pub(crate) published: Option<super::publishing::PublishedSession>,
     /// The account received so far, and its total length; and its share of the memory for accounts.
     pub(crate) account: (Vec<u8>, Option<u64>),
     pub(crate) account_share: Option<Share>,
@@ -58,7 +58,7 @@ const PROMPT: u64 = 256 << 10;
 /// acknowledgements for the last packets only.
 const PROMPT_TIME: Duration = Duration::from_millis(5);
 
-impl Streamed {
+impl StreamedSession {
     /// Returns whether the sender's account has begun to arrive, which means that recording has ended.
     pub(super) const fn has_account(&self) -> bool {
         self.account.1.is_some()

@@ -4,15 +4,15 @@ mod clocks;
 mod open;
 mod rotation;
 
-pub(crate) use open::Opened;
+pub(crate) use open::OpenedSession;
 #[cfg(feature = "nats")]
 pub(super) use open::streamed_directory;
 
 use super::Hub;
 use super::directory::put;
-use super::ordered::{Ordered, unwrap};
+use super::ordered::{OrderedStream, unwrap};
 use super::stream::Stream;
-use super::streamed::Streamed;
+use super::streamed::StreamedSession;
 use crate::fragments::Fragments;
 use crate::memory::MemoryShare;
 use crate::reorder::Limits;
@@ -20,7 +20,7 @@ use crate::storage::{Job, Packet};
 use std::time::{Duration, Instant};
 use tracepoint_reader::account::ACCOUNT_PATH;
 use tracepoint_wire::stream::{
-    AckEntry, ClosedStream, Datagram, Delivered, NO_SEQ, NackEntry, SeqRange, Sync, SyncEntry,
+    AckEntry, ClosedStream, Datagram, NO_SEQ, NackEntry, SeqRange, StreamTotals, Sync, SyncEntry,
 };
 
 /// Maximum size of the metadata in bytes, as for readers.
@@ -34,7 +34,7 @@ pub(super) const DETACHED_TIME: Duration = Duration::from_secs(60);
 
 impl Hub {
     /// Returns the state of a stream-protocol session.
-    pub(crate) fn streamed(&mut self, id: u64) -> Option<&mut Streamed> {
+    pub(crate) fn streamed(&mut self, id: u64) -> Option<&mut StreamedSession> {
         self.session_mut(id)?.streamed.as_mut()
     }
 
@@ -277,7 +277,7 @@ impl Hub {
     /// Returns the lowest number of a stream that is neither stored nor given up; `None` if the stream does not exist.
     #[cfg(feature = "nats")]
     pub(crate) fn next_stored(&self, handle: u64) -> Option<u64> {
-        self.stream(handle)?.ordered.as_ref().map(Ordered::next_stored)
+        self.stream(handle)?.ordered.as_ref().map(OrderedStream::next_stored)
     }
 
     /// Returns whether packets of a session wait for missing ones.
@@ -309,7 +309,7 @@ impl Hub {
     pub(crate) fn has_all(&self, id: u64, entries: &[SyncEntry]) -> bool {
         entries.iter().all(|entry| {
             let stream = self.stream(entry.handle).filter(|stream| stream.session == id);
-            let next = stream.and_then(|stream| stream.ordered.as_ref()).map(Ordered::next_stored);
+            let next = stream.and_then(|stream| stream.ordered.as_ref()).map(OrderedStream::next_stored);
             entry.last == NO_SEQ || next.is_none_or(|next| next > entry.last)
         })
     }
@@ -322,7 +322,7 @@ impl Hub {
     }
 
     /// Closes the streams of the session that are complete, and returns their final counts.
-    pub(crate) fn closed(&mut self, id: u64) -> Vec<Delivered> {
+    pub(crate) fn closed(&mut self, id: u64) -> Vec<StreamTotals> {
         let Some(streamed) = self.streamed(id) else { return Vec::new() };
         let (metadata, handles) = (streamed.metadata, streamed.streams.values().copied().collect::<Vec<_>>());
         let mut closed = Vec::new();

@@ -6,7 +6,7 @@
 use crate::storage::Segment;
 use crate::view::View;
 use std::os::unix::fs::FileExt;
-use tracepoint_reader::account::Before;
+use tracepoint_reader::account::PriorCounts;
 use tracepoint_reader::{Metadata, PacketDecoder};
 use tracepoint_wire::PacketHeader;
 use tracepoint_wire::relay::Index;
@@ -23,7 +23,7 @@ pub(crate) struct Tally {
     events: u64,
     /// Number of packets in earlier files, and the stream's counters at their end.
     before: u64,
-    end: Before,
+    end: PriorCounts,
     /// The number of the last packet, and the count of records before it.
     last: Option<(u64, u64)>,
     /// Packets whose events are not counted yet.
@@ -63,7 +63,7 @@ impl Tally {
     }
 
     /// Counts the events of all stored packets when the file ends here and another follows. Returns the stream's counters.
-    pub(crate) fn settle(&mut self, view: &View, metadata: &Metadata) -> Before {
+    pub(crate) fn settle(&mut self, view: &View, metadata: &Metadata) -> PriorCounts {
         let last = self.last.take();
         self.uncounted.extend(last.map(|(seq, _)| seq));
         let counted = self.count(view, metadata);
@@ -94,7 +94,7 @@ impl Tally {
     }
 
     /// Returns the tally of an earlier collector's files: counters up to the current file, and its packets. Costs a read per packet.
-    pub(crate) fn of(view: &View, end: Before) -> Self {
+    pub(crate) fn of(view: &View, end: PriorCounts) -> Self {
         let mut tally = Self { packets: end.packets, before: end.packets, events: end.written, end, ..Self::default() };
         if let Some(segment) = view.current() {
             for (offset, index) in (0..segment.entries).map_while(|number| segment.entry(number).ok()) {

@@ -22,15 +22,15 @@ const CONSUMER_AGE: Duration = Duration::from_secs(3600);
 
 /// A failed broker request; control characters are stripped from the message.
 #[derive(Debug)]
-pub(crate) struct Failed(pub(super) String);
+pub(crate) struct BrokerError(pub(super) String);
 
-impl Failed {
+impl BrokerError {
     pub(super) fn new(what: &str, error: &dyn Error) -> Self {
         Self(format!("cannot {what}: {}", error_text(error)))
     }
 }
 
-impl fmt::Display for Failed {
+impl fmt::Display for BrokerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -64,24 +64,27 @@ pub(crate) struct Broker {
 
 /// A message of the stream.
 #[derive(Debug)]
-pub(super) struct Stored {
+pub(super) struct StoredMessage {
     pub(super) sequence: u64,
     pub(super) payload: Vec<u8>,
 }
 
 impl Broker {
     /// Connects. The client reconnects by itself when the connection is lost.
-    pub(super) async fn connect(broker: &nats::Broker) -> Result<Client, Failed> {
+    pub(super) async fn connect(broker: &nats::Broker) -> Result<Client, BrokerError> {
         let options =
             ConnectOptions::new().name("tracectl collect").connection_timeout(TIME).request_timeout(Some(TIME));
-        options.connect(broker.servers()).await.map_err(|error| Failed::new(&format!("connect to {broker}"), &error))
+        options
+            .connect(broker.servers())
+            .await
+            .map_err(|error| BrokerError::new(&format!("connect to {broker}"), &error))
     }
 
     /// Opens the stream, and the bucket, which is created if missing. `None` if no sender has created the stream yet.
-    pub(super) async fn open(client: Client, broker: &nats::Broker) -> Result<Option<Self>, Failed> {
+    pub(super) async fn open(client: Client, broker: &nats::Broker) -> Result<Option<Self>, BrokerError> {
         let context = jetstream::ContextBuilder::new().timeout(TIME).ack_timeout(TIME).build(client.clone());
         let Ok(name) = context.stream_by_subject(ALL_SUBJECTS).await else { return Ok(None) };
-        let stream = context.get_stream(name).await.map_err(|error| Failed::new("find the stream", &error))?;
+        let stream = context.get_stream(name).await.map_err(|error| BrokerError::new("find the stream", &error))?;
         let leases = if let Ok(leases) = context.get_key_value(BUCKET).await {
             leases
         } else {
@@ -89,8 +92,8 @@ impl Broker {
             let created = context.create_stream(bucket(broker.replicas())).await;
             let found = context.get_key_value(BUCKET).await;
             found.map_err(|error| match created {
-                Err(refused) => Failed::new("create the bucket of leases", &refused),
-                Ok(_) => Failed::new("find the bucket of leases", &error),
+                Err(refused) => BrokerError::new("create the bucket of leases", &refused),
+                Ok(_) => BrokerError::new("find the bucket of leases", &error),
             })?
         };
         Ok(Some(Self { client, stream, leases }))
@@ -105,8 +108,8 @@ impl Broker {
     }
 
     /// Lists the traces of which the broker has messages.
-    pub(super) async fn traces(&self) -> Result<Vec<TraceSubject>, Failed> {
-        let failed = |error: &dyn Error| Failed::new("list the traces of the broker", error);
+    pub(super) async fn traces(&self) -> Result<Vec<TraceSubject>, BrokerError> {
+        let failed = |error: &dyn Error| BrokerError::new("list the traces of the broker", error);
         let info = self.stream.info_builder().subjects(ALL_HELLOS).fetch().await.map_err(|error| failed(&error))?;
         let mut traces = Vec::new();
         let mut subjects = std::pin::pin!(info);
@@ -118,13 +121,15 @@ impl Broker {
     }
 
     /// Returns the first message of a subject from this sequence on.
-    pub(super) async fn first(&self, subject: &str, from: u64) -> Result<Option<Stored>, Failed> {
+    pub(super) async fn first(&self, subject: &str, from: u64) -> Result<Option<StoredMessage>, BrokerError> {
         let found = self.stream.get_first_raw_message_by_subject(subject, from).await;
-        found_or_none(found.map(|message| Stored { sequence: message.sequence, payload: message.payload.into() }))
+        found_or_none(
+            found.map(|message| StoredMessage { sequence: message.sequence, payload: message.payload.into() }),
+        )
     }
 
     /// Returns the sequence of a trace's last message.
-    pub(super) async fn last(&self, trace: &TraceSubject) -> Result<Option<u64>, Failed> {
+    pub(super) async fn last(&self, trace: &TraceSubject) -> Result<Option<u64>, BrokerError> {
         let found = self.stream.get_last_raw_message_by_subject(&trace.all()).await;
         found_or_none(found.map(|message| message.sequence))
     }
@@ -135,7 +140,7 @@ impl Broker {
         trace: &TraceSubject,
         name: &str,
         from: u64,
-    ) -> Result<Consumer<pull::Config>, Failed> {
+    ) -> Result<Consumer<pull::Config>, BrokerError> {
         let config = pull::Config {
             durable_name: Some(name.to_owned()),
             description: Some("a trace of a collector".to_owned()),
@@ -147,26 +152,26 @@ impl Broker {
             inactive_threshold: CONSUMER_AGE,
             ..pull::Config::default()
         };
-        self.stream.create_consumer(config).await.map_err(|error| Failed::new("make a consumer", &error))
+        self.stream.create_consumer(config).await.map_err(|error| BrokerError::new("make a consumer", &error))
     }
 
     /// Removes a subject's messages below this sequence.
-    pub(super) async fn purge_below(&self, subject: &str, sequence: u64) -> Result<(), Failed> {
+    pub(super) async fn purge_below(&self, subject: &str, sequence: u64) -> Result<(), BrokerError> {
         let purge = self.stream.purge().filter(subject).sequence(sequence);
-        purge.await.map(drop).map_err(|error| Failed::new("purge", &error))
+        purge.await.map(drop).map_err(|error| BrokerError::new("purge", &error))
     }
 
     /// Removes all messages of a trace.
-    pub(super) async fn purge_all(&self, trace: &TraceSubject) -> Result<(), Failed> {
+    pub(super) async fn purge_all(&self, trace: &TraceSubject) -> Result<(), BrokerError> {
         let purge = self.stream.purge().filter(trace.all());
-        purge.await.map(drop).map_err(|error| Failed::new("purge a trace", &error))
+        purge.await.map(drop).map_err(|error| BrokerError::new("purge a trace", &error))
     }
 }
 
-fn found_or_none<T>(found: Result<T, stream::LastRawMessageError>) -> Result<Option<T>, Failed> {
+fn found_or_none<T>(found: Result<T, stream::LastRawMessageError>) -> Result<Option<T>, BrokerError> {
     match found {
         Ok(found) => Ok(Some(found)),
         Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
-        Err(error) => Err(Failed::new("read a message", &error)),
+        Err(error) => Err(BrokerError::new("read a message", &error)),
     }
 }

@@ -1,9 +1,9 @@
 //! The lease of a trace: the collector that has it, and its progress.
 //!
-//! A lease is replaced only by compare-and-set on the revision that was read, so each transition has one winner. [`Lease::claim`], [`Held::commit`]
-//! and [`Committed::Lost`] implement the transitions; the table of states is in `docs/nats.md`.
+//! A lease is replaced only by compare-and-set on the revision that was read, so each transition has one winner. [`Lease::claim`], [`OwnedLease::commit`]
+//! and [`CommitResult::Lost`] implement the transitions; the table of states is in `docs/nats.md`.
 
-use super::broker::{Broker, Failed};
+use super::broker::{Broker, BrokerError};
 use crate::hub::position::{MAX, Position};
 use async_nats::jetstream::kv;
 use serde::{Deserialize, Serialize};
@@ -40,12 +40,12 @@ pub(super) struct Lease {
     pub(super) position: Position,
     /// The ends of earlier epochs.
     #[serde(default)]
-    ended: Vec<Ended>,
+    ended: Vec<EndedEpoch>,
 }
 
 /// The end of an earlier epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Ended {
+struct EndedEpoch {
     owner: String,
     epoch: u64,
     position: Position,
@@ -77,12 +77,12 @@ impl Lease {
     }
 
     /// Reads the lease of a trace, and its revision.
-    pub(super) async fn read(broker: &Broker, key: &str) -> Result<Option<(Self, u64)>, Failed> {
-        let entry = broker.leases.entry(key).await.map_err(|error| Failed::new("read a lease", &error))?;
+    pub(super) async fn read(broker: &Broker, key: &str) -> Result<Option<(Self, u64)>, BrokerError> {
+        let entry = broker.leases.entry(key).await.map_err(|error| BrokerError::new("read a lease", &error))?;
         let Some(entry) = entry.filter(|entry| entry.operation == kv::Operation::Put) else { return Ok(None) };
         let lease = Self::parse(&entry.value);
         lease.map(|lease| Some((lease, entry.revision))).ok_or_else(|| {
-            Failed(format!(
+            BrokerError(format!(
                 "the lease `{key}` in the bucket `{BUCKET}` is damaged; delete it (`nats kv del {BUCKET} {key}`), and the trace begins again"
             ))
         })
@@ -100,7 +100,7 @@ impl Lease {
             return lease;
         }
         let (former, epoch, position) = (self.owner.clone(), self.epoch, self.position.clone());
-        lease.ended.push(Ended { owner: former, epoch, position });
+        lease.ended.push(EndedEpoch { owner: former, epoch, position });
         (lease.owner, lease.epoch) = (owner.to_owned(), self.epoch + 1);
         lease.position.chunk += 1;
         lease
@@ -122,7 +122,7 @@ impl Lease {
 
 /// A lease that this collector holds.
 #[derive(Clone, Debug)]
-pub(super) struct Held {
+pub(super) struct OwnedLease {
     pub(super) key: String,
     pub(super) lease: Lease,
     revision: u64,
@@ -132,7 +132,7 @@ pub(super) struct Held {
 
 /// The result of a commit.
 #[derive(Debug)]
-pub(super) enum Committed {
+pub(super) enum CommitResult {
     Yes,
     /// Another collector has the lease; the position is the end of this one's epoch.
     Lost(Position),
@@ -140,14 +140,14 @@ pub(super) enum Committed {
     Unknown(Option<String>),
 }
 
-impl Held {
+impl OwnedLease {
     /// Creates a lease, or takes over the one with this revision. `None` if another collector was first.
     pub(super) async fn take(
         broker: &Broker,
         key: &str,
         owner: &str,
         found: Option<(&Lease, u64)>,
-    ) -> Result<Option<Self>, Failed> {
+    ) -> Result<Option<Self>, BrokerError> {
         let renewed = Instant::now();
         let lease = found.map_or_else(|| Lease::first(owner), |(found, _)| found.claim(owner));
         let revision = found.map_or(0, |(_, revision)| revision);
@@ -155,7 +155,7 @@ impl Held {
         match taken {
             Ok(revision) => Ok(Some(Self { key: key.to_owned(), lease, revision, renewed })),
             Err(error) if error.kind() == kv::UpdateErrorKind::WrongLastRevision => Ok(None),
-            Err(error) => Err(Failed::new("take a lease", &error)),
+            Err(error) => Err(BrokerError::new("take a lease", &error)),
         }
     }
 
@@ -166,16 +166,16 @@ impl Held {
         state: State,
         sequence: u64,
         position: Position,
-    ) -> Committed {
+    ) -> CommitResult {
         let renewed = Instant::now();
         let mut lease = Lease { state, sequence, position, count: self.lease.count + 1, ..self.lease.clone() };
         match broker.leases.update(&self.key, lease.bytes().into(), self.revision).await {
             Ok(revision) => {
                 (self.lease, self.revision, self.renewed) = (lease, revision, renewed);
-                return Committed::Yes;
+                return CommitResult::Yes;
             }
             Err(error) if error.kind() != kv::UpdateErrorKind::WrongLastRevision => {
-                return Committed::Unknown(Some(Failed::new("renew a lease", &error).to_string()));
+                return CommitResult::Unknown(Some(BrokerError::new("renew a lease", &error).to_string()));
             }
             Err(_) => {}
         }
@@ -184,15 +184,15 @@ impl Held {
             Ok(Some((found, revision))) => {
                 let is_ours = found.owner == lease.owner && found.epoch == lease.epoch;
                 if !is_ours {
-                    return Committed::Lost(self.end(&found));
+                    return CommitResult::Lost(self.end(&found));
                 }
                 lease.count = found.count;
                 (self.lease, self.revision, self.renewed) = (found, revision, renewed);
-                Committed::Unknown(None)
+                CommitResult::Unknown(None)
             }
             // A server that has just become the bucket's leader may not have it yet.
-            Ok(None) => Committed::Unknown(Some(format!("there is no lease `{}`; it is tried again", self.key))),
-            Err(error) => Committed::Unknown(Some(error.to_string())),
+            Ok(None) => CommitResult::Unknown(Some(format!("there is no lease `{}`; it is tried again", self.key))),
+            Err(error) => CommitResult::Unknown(Some(error.to_string())),
         }
     }
 
@@ -245,7 +245,7 @@ mod tests {
             Lease { count: u64::MAX, ..good.clone() },
             Lease { position: position(u64::MAX), ..good.clone() },
             Lease { position: position(0), ..good.clone() },
-            Lease { ended: vec![Ended { owner: "b".to_owned(), epoch: 1, position: position(0) }], ..good },
+            Lease { ended: vec![EndedEpoch { owner: "b".to_owned(), epoch: 1, position: position(0) }], ..good },
         ] {
             assert_eq!(Lease::parse(&bad.bytes()), None);
         }

@@ -1,14 +1,14 @@
 //! Finds traces to collect: those that the broker has messages of and that no collector holds a lease on.
 
-use super::broker::{Broker, Failed};
-use super::collecting::Collecting;
-use super::former;
-use super::lease::{Held, Lease, State};
+use super::broker::{Broker, BrokerError};
+use super::context::CollectorContext;
+use super::lease::{Lease, OwnedLease, State};
 use super::owner::Owner;
 use super::settings::Settings;
+use super::stale;
 use super::status::Status;
 use super::trace;
-use crate::shared::Shared;
+use crate::shared::ServerState;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -27,10 +27,16 @@ const MAX_SHARES: u32 = 50;
 type Seen = BTreeMap<String, (u64, Instant)>;
 
 /// Collects traces until the collector ends.
-pub(crate) async fn search(shared: Rc<Shared>, status: Rc<Status>, settings: Settings, owner: Owner) {
-    let former = former::find(&shared.hub.borrow().output);
-    let of =
-        Rc::new(Collecting { shared, status, settings, owner, mine: RefCell::default(), former: RefCell::new(former) });
+pub(crate) async fn search(shared: Rc<ServerState>, status: Rc<Status>, settings: Settings, owner: Owner) {
+    let former = stale::find(&shared.hub.borrow().output);
+    let of = Rc::new(CollectorContext {
+        shared,
+        status,
+        settings,
+        owner,
+        mine: RefCell::default(),
+        former: RefCell::new(former),
+    });
     let Some(broker) = connect(&of).await else { return };
     let (mut seen, mut told) = (Seen::new(), None);
     let mut tasks = JoinSet::new();
@@ -52,7 +58,7 @@ pub(crate) async fn search(shared: Rc<Shared>, status: Rc<Status>, settings: Set
 }
 
 /// Connects to the broker and waits for its stream. `None` if the collector ends first.
-async fn connect(of: &Collecting) -> Option<Broker> {
+async fn connect(of: &CollectorContext) -> Option<Broker> {
     let mut told = None;
     let mut client = None;
     while !of.status.is_ending.get() {
@@ -83,7 +89,12 @@ async fn connect(of: &Collecting) -> Option<Broker> {
 }
 
 /// Checks all traces once.
-async fn round(of: &Rc<Collecting>, broker: &Broker, seen: &mut Seen, tasks: &mut JoinSet<()>) -> Result<(), Failed> {
+async fn round(
+    of: &Rc<CollectorContext>,
+    broker: &Broker,
+    seen: &mut Seen,
+    tasks: &mut JoinSet<()>,
+) -> Result<(), BrokerError> {
     settle(of, broker).await?;
     let traces = broker.traces().await?;
     let keys: BTreeSet<&str> = traces.iter().map(TraceSubject::key).collect();
@@ -113,7 +124,7 @@ async fn round(of: &Rc<Collecting>, broker: &Broker, seen: &mut Seen, tasks: &mu
             sleep(SHARE * count.min(MAX_SHARES)).await;
         }
         let lease = found.as_ref().map(|(lease, revision)| (lease, *revision));
-        let Some(held) = Held::take(broker, key, &of.owner.id, lease).await? else { continue };
+        let Some(held) = OwnedLease::take(broker, key, &of.owner.id, lease).await? else { continue };
         of.mine.borrow_mut().insert(key.to_owned());
         let (task_of, broker, trace, key) = (Rc::clone(of), broker.clone(), trace.clone(), key.to_owned());
         tasks.spawn_local(async move {
@@ -127,11 +138,11 @@ async fn round(of: &Rc<Collecting>, broker: &Broker, seen: &mut Seen, tasks: &mu
 
 /// Returns whether this collector may take a trace.
 async fn is_free(
-    of: &Collecting,
+    of: &CollectorContext,
     broker: &Broker,
     (trace, found): (&TraceSubject, Option<&(Lease, u64)>),
     seen: &mut Seen,
-) -> Result<bool, Failed> {
+) -> Result<bool, BrokerError> {
     let Some((lease, revision)) = found else { return Ok(true) };
     let key = trace.key();
     match lease.state {
@@ -152,7 +163,7 @@ async fn is_free(
 }
 
 /// Settles the directories of an earlier collector whose leases others have taken.
-async fn settle(of: &Collecting, broker: &Broker) -> Result<(), Failed> {
+async fn settle(of: &CollectorContext, broker: &Broker) -> Result<(), BrokerError> {
     let former = of.former.borrow().clone();
     for one in former.into_iter().filter(|one| !of.mine.borrow().contains(&one.key)) {
         let (is_settled, message) = one.settle(broker, &of.owner.id).await?;

@@ -16,11 +16,11 @@ mod incoming;
 mod progress;
 
 use super::account::AccountText;
-use super::broker::{Broker, Failed};
-use super::collecting::Collecting;
-use super::former;
-use super::lease::Held;
-use super::replay::Beginning;
+use super::broker::{Broker, BrokerError};
+use super::context::CollectorContext;
+use super::lease::OwnedLease;
+use super::preamble::Preamble;
+use super::stale;
 use crate::hub::position::{Position, session_name};
 use crate::stream_control::StreamControl;
 use async_nats::jetstream::message::Acker;
@@ -44,14 +44,14 @@ const FETCH_TIME: Duration = Duration::from_millis(500);
 const AGAIN: Duration = Duration::from_millis(250);
 
 /// A message that is not processed yet.
-struct Waiting {
+struct PendingMessage {
     sequence: u64,
-    what: What,
+    what: AckPoint,
     acker: Acker,
 }
 
 /// Condition under which a message is processed.
-enum What {
+enum AckPoint {
     /// Immediately.
     Nothing,
     /// When this packet of the stream with this handle is stored or given up.
@@ -72,10 +72,10 @@ enum End {
 
 /// A trace on which this collector has the lease.
 struct Trace {
-    of: Rc<Collecting>,
+    of: Rc<CollectorContext>,
     broker: Broker,
     subject: TraceSubject,
-    held: Held,
+    held: OwnedLease,
     control: StreamControl,
     session: u64,
     name: String,
@@ -83,7 +83,7 @@ struct Trace {
     root: PathBuf,
     /// Stream handles in the hub, by the sender's stream numbers.
     handles: BTreeMap<u64, u64>,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<PendingMessage>,
     /// The last message received, and the last one processed.
     received: u64,
     dealt: u64,
@@ -115,7 +115,7 @@ struct Trace {
 }
 
 /// Collects a trace until it ends here.
-pub(super) async fn collect(of: Rc<Collecting>, broker: Broker, subject: TraceSubject, held: Held) {
+pub(super) async fn collect(of: Rc<CollectorContext>, broker: Broker, subject: TraceSubject, held: OwnedLease) {
     let key = held.key.clone();
     match Trace::open(Rc::clone(&of), broker, subject, held).await {
         Ok(Some(trace)) => Box::pin(trace.run()).await,
@@ -129,18 +129,18 @@ pub(super) async fn collect(of: Rc<Collecting>, broker: Broker, subject: TraceSu
     of.status.unstored.borrow_mut().remove(&key);
 }
 
-fn text(failed: &Failed) -> String {
+fn text(failed: &BrokerError) -> String {
     failed.to_string()
 }
 
 impl Trace {
     async fn open(
-        of: Rc<Collecting>,
+        of: Rc<CollectorContext>,
         broker: Broker,
         subject: TraceSubject,
-        held: Held,
+        held: OwnedLease,
     ) -> Result<Option<Self>, String> {
-        let Some(beginning) = Beginning::read(&broker, &subject).await.map_err(|error| text(&error))? else {
+        let Some(beginning) = Preamble::read(&broker, &subject).await.map_err(|error| text(&error))? else {
             return Ok(None);
         };
         let hello = beginning.hello(&subject).ok_or("its beginning is malformed, or is that of another trace")?;
@@ -157,8 +157,7 @@ impl Trace {
         feed(&of, &mut control, ToCollector::Hello(hello)).await?;
         let session = control.session().ok_or("it was not opened")?;
         let root = of.shared.hub.borrow().root(session).ok_or("it has no directory")?;
-        former::mark(&root, &held.key, lease.epoch, &name)
-            .map_err(|error| format!("cannot write its mark: {error}"))?;
+        stale::mark(&root, &held.key, lease.epoch, &name).map_err(|error| format!("cannot write its mark: {error}"))?;
         let random = crate::shared::random().map_err(|error| error.to_string())?;
         let now = Instant::now();
         let sequence = lease.sequence;
@@ -208,7 +207,7 @@ impl Trace {
     /// Reads streams announced at the beginning of the trace again.
     async fn read_again(&mut self) {
         // If this fails, packets of the stream cause another attempt.
-        let Ok(Some(beginning)) = Beginning::read(&self.broker, &self.subject).await else { return };
+        let Ok(Some(beginning)) = Preamble::read(&self.broker, &self.subject).await else { return };
         for frame in beginning.frames() {
             if matches!(frame, ToCollector::Metadata(_) | ToCollector::Announce(_)) {
                 self.frame(frame).await;

@@ -17,13 +17,13 @@ pub(crate) const LOG: &str = ".publish";
 
 /// A frame of a log, and its end offset.
 #[derive(Debug)]
-pub(super) struct Logged {
+pub(super) struct LogFrame {
     pub(super) kind: u32,
     pub(super) body: Vec<u8>,
     pub(super) end: u64,
 }
 
-impl Logged {
+impl LogFrame {
     /// Decodes the message; `None` if it is damaged.
     pub(super) fn message(&self) -> Option<ToCollector<'_>> {
         ToCollector::decode(self.kind, &self.body).ok()
@@ -31,7 +31,7 @@ impl Logged {
 }
 
 /// Reads the frame at an offset; `None` if there is no complete one.
-pub(super) fn frame_at(log: &File, offset: u64) -> io::Result<Option<Logged>> {
+pub(super) fn frame_at(log: &File, offset: u64) -> io::Result<Option<LogFrame>> {
     let invalid = || io::Error::from(ErrorKind::InvalidData);
     let mut header = [0; FRAME_HEADER];
     match log.read_exact_at(&mut header, offset) {
@@ -44,7 +44,7 @@ pub(super) fn frame_at(log: &File, offset: u64) -> io::Result<Option<Logged>> {
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
         result => result?,
     }
-    Ok(Some(Logged { kind: header.kind, body, end: offset + (FRAME_HEADER + header.size) as u64 }))
+    Ok(Some(LogFrame { kind: header.kind, body, end: offset + (FRAME_HEADER + header.size) as u64 }))
 }
 
 /// Appends to a log. Messages that it contains already are ignored.

@@ -1,13 +1,13 @@
 //! Finds the traces to publish, and connects to the broker.
 
+use super::context::PublisherContext;
 use super::link::Link;
 use super::log::LOG;
-use super::publishing::Publishing;
 use super::session::{self, End};
 use super::settings::Settings;
 use super::spool::Spool;
 use super::status::Status;
-use crate::shared::Shared;
+use crate::shared::ServerState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -23,7 +23,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 const DEEPEST: usize = 3;
 
 struct Publisher {
-    of: Rc<Publishing>,
+    of: Rc<PublisherContext>,
     /// Traces without a connection, traces with a task, and unreadable traces.
     idle: BTreeMap<PathBuf, Spool>,
     active: BTreeSet<PathBuf>,
@@ -34,10 +34,10 @@ struct Publisher {
 }
 
 /// Publishes until the collector ends.
-pub(crate) async fn publish(shared: Rc<Shared>, status: Rc<Status>, settings: Settings) {
+pub(crate) async fn publish(shared: Rc<ServerState>, status: Rc<Status>, settings: Settings) {
     let output = shared.hub.borrow().output.clone();
     let mut publisher = Publisher {
-        of: Rc::new(Publishing::new(shared, status, settings)),
+        of: Rc::new(PublisherContext::new(shared, status, settings)),
         idle: BTreeMap::new(),
         active: BTreeSet::new(),
         failed: BTreeSet::new(),

@@ -9,9 +9,9 @@
 //!               └─ a message is not stored, or the connection is lost ─▶ Lost: another connection begins at the position
 //! ```
 
+use super::context::PublisherContext;
 use super::link::Link;
 use super::position::{Place, Position};
-use super::publishing::Publishing;
 use super::spool::{Item, Packet, Spool};
 use std::collections::VecDeque;
 use std::io;
@@ -51,14 +51,14 @@ impl From<io::Error> for End {
 }
 
 /// An item that is published or skipped, and not yet confirmed.
-struct Underway {
+struct InFlight {
     /// `None` if there is nothing to wait for.
     stored: Option<Acknowledgement>,
-    what: What,
+    what: PublishedItem,
     _room: Option<OwnedSemaphorePermit>,
 }
 
-enum What {
+enum PublishedItem {
     /// Position of the stream after this item, and its counts of published and lost packets.
     Packets {
         stream: usize,
@@ -70,12 +70,12 @@ enum What {
 }
 
 struct Session {
-    of: Rc<Publishing>,
+    of: Rc<PublisherContext>,
     link: Rc<Link>,
     spool: Spool,
     /// The session's number in the hub, while it is open.
     id: Option<u64>,
-    underway: VecDeque<Underway>,
+    in_flight: VecDeque<InFlight>,
     /// A packet that waits for memory.
     held: Option<Packet>,
     sync: Option<Sync>,
@@ -97,14 +97,14 @@ enum Step {
 }
 
 /// Publishes a trace for as long as possible, then returns its spool.
-pub(super) async fn run(of: Rc<Publishing>, link: Rc<Link>, spool: Spool) -> (Spool, End) {
+pub(super) async fn run(of: Rc<PublisherContext>, link: Rc<Link>, spool: Spool) -> (Spool, End) {
     let saved = (Instant::now(), spool.position.clone());
     let mut session = Session {
         of,
         link,
         spool,
         id: None,
-        underway: VecDeque::new(),
+        in_flight: VecDeque::new(),
         held: None,
         sync: None,
         has_hello: false,
@@ -139,7 +139,7 @@ impl Session {
                 }
                 self.news = news;
             }
-            if self.underway.is_empty() && !self.is_blocked {
+            if self.in_flight.is_empty() && !self.is_blocked {
                 if self.spool.has_account() && self.spool.has_begun() {
                     self.close().await?;
                     return Ok(End::Done);
@@ -180,7 +180,7 @@ impl Session {
         if !self.spool.has_begun() {
             return Ok(Step::Nothing);
         }
-        if self.underway.len() >= MAX_UNDERWAY {
+        if self.in_flight.len() >= MAX_UNDERWAY {
             return Ok(Step::Blocked);
         }
         if self.sync.is_none() {
@@ -216,8 +216,8 @@ impl Session {
 
     /// Skips packets that are lost to the broker.
     fn pass(&mut self, stream: usize, behind: Place, lost: u64) {
-        let what = What::Packets { stream, behind, published: 0, lost };
-        self.underway.push_back(Underway { stored: None, what, _room: None });
+        let what = PublishedItem::Packets { stream, behind, published: 0, lost };
+        self.in_flight.push_back(InFlight { stored: None, what, _room: None });
     }
 
     async fn packet(&mut self, packet: Packet) -> Result<Step, End> {
@@ -250,8 +250,8 @@ impl Session {
         let (key, name) = self.spool.stream(stream);
         let message = self.spool.publication.packet(key, name, route, &bytes);
         let stored = Some(self.publish(message).await?);
-        let what = What::Packets { stream, behind, published: 1, lost: 0 };
-        self.underway.push_back(Underway { stored, what, _room: Some(room) });
+        let what = PublishedItem::Packets { stream, behind, published: 1, lost: 0 };
+        self.in_flight.push_back(InFlight { stored, what, _room: Some(room) });
         Ok(Step::Done)
     }
 
@@ -268,7 +268,7 @@ impl Session {
         let entries: Vec<_> = entries.into_iter().filter_map(entry).collect();
         for message in self.spool.publication.sync(number, time, &entries) {
             let stored = Some(self.publish(message).await?);
-            self.underway.push_back(Underway { stored, what: What::Sync, _room: None });
+            self.in_flight.push_back(InFlight { stored, what: PublishedItem::Sync, _room: None });
         }
         Ok(())
     }
@@ -294,10 +294,10 @@ impl Session {
     /// Removes confirmed items; waits at most `time` for the first.
     async fn reap(&mut self, mut time: Duration) -> Result<(), End> {
         self.link.check().map_err(End::Lost)?;
-        if self.underway.is_empty() {
+        if self.in_flight.is_empty() {
             sleep(time).await;
         }
-        while let Some(first) = self.underway.front_mut() {
+        while let Some(first) = self.in_flight.front_mut() {
             if let Some(stored) = &mut first.stored {
                 match timeout(time, stored).await {
                     Ok(stored) => stored.map_err(End::Lost)?,
@@ -305,8 +305,8 @@ impl Session {
                 }
             }
             time = Duration::ZERO;
-            let Some(Underway { what, .. }) = self.underway.pop_front() else { break };
-            if let What::Packets { stream, behind, published, lost } = what {
+            let Some(InFlight { what, .. }) = self.in_flight.pop_front() else { break };
+            if let PublishedItem::Packets { stream, behind, published, lost } = what {
                 self.spool.position.streams[stream] = behind;
                 let counts = &mut self.of.shared.hub.borrow_mut().counts;
                 counts.published += published;

@@ -7,7 +7,7 @@
 //! its own address has more of them. Connections that belong to a session are never closed for others.
 
 use crate::connection::Connection;
-use crate::shared::Shared;
+use crate::shared::ServerState;
 use crate::shares::{Address, Holder, Share, Shares};
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
@@ -40,9 +40,9 @@ impl Open {
 }
 
 /// Accepts connections, at most `most` at a time. Further ones replace a half-open one, or are closed at once.
-pub(super) async fn accept<F, T>(shared: Rc<Shared>, listener: TcpListener, most: usize, serve: F)
+pub(super) async fn accept<F, T>(shared: Rc<ServerState>, listener: TcpListener, most: usize, serve: F)
 where
-    F: Fn(Rc<Shared>, Connection, SocketAddr) -> T + Copy + 'static,
+    F: Fn(Rc<ServerState>, Connection, SocketAddr) -> T + Copy + 'static,
     T: Future<Output = Result<(), String>> + 'static,
 {
     let (mut open, all): (VecDeque<Open>, _) = (VecDeque::new(), Shares::new(most));
@@ -84,7 +84,7 @@ where
 }
 
 /// Takes a share for one more connection from this address, closing another connection if necessary.
-fn make_room(shared: &Shared, open: &mut VecDeque<Open>, all: &Shares, address: Address) -> Option<Share> {
+fn make_room(shared: &ServerState, open: &mut VecDeque<Open>, all: &Shares, address: Address) -> Option<Share> {
     let holder = Holder::address(address);
     if let Some(share) = all.take(holder, 1) {
         return Some(share);

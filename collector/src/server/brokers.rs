@@ -2,7 +2,7 @@
 
 use super::{END_TIME, TICK};
 use crate::options::Options;
-use crate::shared::Shared;
+use crate::shared::ServerState;
 use crate::{nats, publish};
 use std::rc::Rc;
 use std::time::Instant;
@@ -40,7 +40,7 @@ impl Brokers {
     }
 
     /// Starts the tasks.
-    pub(super) fn start(self, shared: &Rc<Shared>, tasks: &LocalSet) {
+    pub(super) fn start(self, shared: &Rc<ServerState>, tasks: &LocalSet) {
         if let Some((settings, owner, status)) = self.collects {
             let shared = Rc::clone(shared);
             tasks.spawn_local(async move {
@@ -59,7 +59,7 @@ impl Brokers {
 }
 
 /// Asks the task that takes traces to release its leases, and waits. Meanwhile the hub keeps storing packets that have arrived.
-pub(super) async fn release(shared: &Shared) {
+pub(super) async fn release(shared: &ServerState) {
     let Some(status) = &shared.nats else { return };
     status.is_ending.set(true);
     let end = Instant::now() + END_TIME * 2;
@@ -70,7 +70,7 @@ pub(super) async fn release(shared: &Shared) {
 }
 
 /// Publishes stored packets until the time for that is over. All sessions are closed.
-pub(super) async fn flush(shared: &Shared) {
+pub(super) async fn flush(shared: &ServerState) {
     let Some(status) = &shared.publish else { return };
     status.end();
     while !status.has_ended.get() {

@@ -1,6 +1,6 @@
 //! Receives datagrams of senders that use the stream protocol.
 
-use crate::shared::Shared;
+use crate::shared::ServerState;
 use nix::sys::socket::{MsgFlags, MultiHeaders, recvmmsg};
 use std::io::{self, IoSliceMut};
 use std::os::fd::AsRawFd;
@@ -49,7 +49,7 @@ impl Batch {
 }
 
 /// Handles datagrams for the lifetime of the collector.
-pub(super) async fn datagrams(shared: Rc<Shared>, socket: UdpSocket) {
+pub(super) async fn datagrams(shared: Rc<ServerState>, socket: UdpSocket) {
     let mut batch = Batch::new();
     while socket.readable().await.is_ok() {
         for _ in 0..CALLS {
@@ -65,7 +65,7 @@ pub(super) async fn datagrams(shared: Rc<Shared>, socket: UdpSocket) {
     }
 }
 
-fn take(shared: &Shared, bytes: &[u8], now: Instant) {
+fn take(shared: &ServerState, bytes: &[u8], now: Instant) {
     let mut hub = shared.hub.borrow_mut();
     let datagram = Datagram::decode(bytes).ok();
     let session = datagram.as_ref().and_then(|datagram| hub.session_of_token(&datagram.header.token));

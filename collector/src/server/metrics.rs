@@ -4,12 +4,12 @@ use crate::connection::Connection;
 use crate::counts::Counts;
 use crate::prometheus::http::{LONGEST_REQUEST, Request};
 use crate::prometheus::{Kind, Metrics};
-use crate::shared::Shared;
+use crate::shared::ServerState;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
 /// Answers one request.
-pub(super) async fn metrics(shared: Rc<Shared>, mut connection: Connection, _: SocketAddr) -> Result<(), String> {
+pub(super) async fn metrics(shared: Rc<ServerState>, mut connection: Connection, _: SocketAddr) -> Result<(), String> {
     let request = loop {
         if let Some(request) = Request::parse(connection.bytes()) {
             break request;
@@ -28,7 +28,7 @@ pub(super) async fn metrics(shared: Rc<Shared>, mut connection: Connection, _: S
     connection.write(reply.as_bytes()).await.map_err(|error| format!("the answer is not taken: {error}"))
 }
 
-fn state(shared: &Shared) -> Metrics {
+fn state(shared: &ServerState) -> Metrics {
     let report = shared.state();
     let Counts { connections, refused, failed, sessions, packets, stored, stored_bytes, .. } = report.counts;
     let (files, most_files) = report.files;

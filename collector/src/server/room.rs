@@ -1,6 +1,6 @@
 //! Waits for files that disconnected senders still hold.
 
-use crate::shared::Shared;
+use crate::shared::ServerState;
 use crate::shares::Address;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
@@ -13,7 +13,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// Waits until there is room for a session from this address, or for a stream of `session`, as long as disconnected senders of the address hold some.
 /// If they hold none, returns at once, and the request is refused.
-pub(super) async fn room(shared: &Shared, address: Address, session: Option<u64>) {
+pub(super) async fn room(shared: &ServerState, address: Address, session: Option<u64>) {
     let began = Instant::now();
     loop {
         {

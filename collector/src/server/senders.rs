@@ -4,34 +4,38 @@ use super::room::room;
 use crate::connection::{Connection, GREETING_TIME};
 use crate::hub::Hub;
 use crate::relay::{Answer, Control};
-use crate::shared::Shared;
+use crate::shared::ServerState;
 use crate::storage::Packet;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::time::Instant;
 use tracepoint_wire::relay::{Command, DataHeader, Reply, ReturnCode};
 use tracepoint_wire::stream::{FRAME_HEADER, FrameHeader};
-use tracepoint_wire::{Decoded, Malformed};
+use tracepoint_wire::{DecodeError, Decoded};
 
 /// Maximum payload of a command in bytes.
 const LARGEST_COMMAND: u64 = 4 << 20;
 
 /// Ends the session when the connection ends, for whatever reason.
-struct Ending {
-    shared: Rc<Shared>,
+struct CloseOnDrop {
+    shared: Rc<ServerState>,
     control: Control,
 }
 
-impl Drop for Ending {
+impl Drop for CloseOnDrop {
     fn drop(&mut self) {
         self.control.ended(&mut self.shared.hub.borrow_mut(), Instant::now());
     }
 }
 
 /// Serves a control connection.
-pub(super) async fn control(shared: Rc<Shared>, mut connection: Connection, peer: SocketAddr) -> Result<(), String> {
+pub(super) async fn control(
+    shared: Rc<ServerState>,
+    mut connection: Connection,
+    peer: SocketAddr,
+) -> Result<(), String> {
     let control = Control::new(peer.ip(), &shared.offer);
-    let mut of = Ending { shared, control };
+    let mut of = CloseOnDrop { shared, control };
     loop {
         let (mut replies, mut needed, mut end) = (Vec::new(), 1, None);
         while end.is_none() {
@@ -51,7 +55,7 @@ pub(super) async fn control(shared: Rc<Shared>, mut connection: Connection, peer
                 }
                 Ok(Decoded::Whole(command, size)) => (command, size),
                 Err(error) => {
-                    if matches!(error, Malformed::Command(_)) && of.control.session().is_some() {
+                    if matches!(error, DecodeError::Command(_)) && of.control.session().is_some() {
                         Reply::Code(ReturnCode::Unknown).encode(minor, &mut replies);
                     }
                     end = Some(error.to_string());
@@ -113,7 +117,7 @@ fn has_session(hub: &Hub, peer: IpAddr) -> bool {
 }
 
 /// Serves a data connection.
-pub(super) async fn data(shared: Rc<Shared>, mut connection: Connection, peer: SocketAddr) -> Result<(), String> {
+pub(super) async fn data(shared: Rc<ServerState>, mut connection: Connection, peer: SocketAddr) -> Result<(), String> {
     let mut is_known = false;
     loop {
         while connection.bytes().len() < DataHeader::SIZE {

@@ -4,7 +4,7 @@ mod deadlines;
 
 use super::room::room;
 use crate::connection::Connection;
-use crate::shared::{Shared, random};
+use crate::shared::{ServerState, random};
 use crate::shares::Address;
 use crate::stream_control::{Refusal, StreamControl};
 use deadlines::Deadlines;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 use tracepoint_wire::stream::{
-    Attach, ErrorCode, FRAME_HEADER, FrameHeader, Malformed, RecordHeader, ToCollector, ToSender,
+    Attach, DecodeError, ErrorCode, FRAME_HEADER, FrameHeader, RecordHeader, ToCollector, ToSender,
 };
 
 /// Interval at which gaps and stored packets are checked.
@@ -26,21 +26,25 @@ const TICK: Duration = Duration::from_millis(25);
 pub(super) const WRONG_KEY_TIME: Duration = Duration::from_secs(1);
 
 /// Detaches or closes the session when the connection ends, for whatever reason.
-struct Ending {
-    shared: Rc<Shared>,
+struct CloseOnDrop {
+    shared: Rc<ServerState>,
     control: StreamControl,
 }
 
-impl Drop for Ending {
+impl Drop for CloseOnDrop {
     fn drop(&mut self) {
         self.control.ended(&mut self.shared.hub.borrow_mut(), Instant::now());
     }
 }
 
 /// Serves a control connection, starting with HELLO.
-pub(super) async fn control(shared: Rc<Shared>, mut connection: Connection, address: Address) -> Result<(), String> {
+pub(super) async fn control(
+    shared: Rc<ServerState>,
+    mut connection: Connection,
+    address: Address,
+) -> Result<(), String> {
     let offer = shared.offer.clone();
-    let mut of = Ending { shared, control: StreamControl::new(offer, address) };
+    let mut of = CloseOnDrop { shared, control: StreamControl::new(offer, address) };
     let mut deadlines = Deadlines::new(connection.began(), Instant::now());
     loop {
         let mut out = Vec::new();
@@ -93,8 +97,8 @@ async fn unless<T>(progress: Option<Rc<Notify>>, what: impl Future<Output = T>) 
 }
 
 /// Handles all messages that have arrived. Returns the number of bytes that the next one needs.
-async fn messages(of: &mut Ending, connection: &mut Connection, out: &mut Vec<u8>) -> Result<usize, Refusal> {
-    let malformed = |error: Malformed| (ErrorCode::Protocol, format!("a message is malformed: {error}"));
+async fn messages(of: &mut CloseOnDrop, connection: &mut Connection, out: &mut Vec<u8>) -> Result<usize, Refusal> {
+    let malformed = |error: DecodeError| (ErrorCode::Protocol, format!("a message is malformed: {error}"));
     loop {
         let Some(header) = FrameHeader::decode(connection.bytes()) else { return Ok(FRAME_HEADER) };
         let header = header.map_err(malformed)?;
@@ -124,7 +128,7 @@ async fn messages(of: &mut Ending, connection: &mut Connection, out: &mut Vec<u8
 }
 
 /// Serves a data connection over TCP, which begins with `Attach`.
-pub(super) async fn data(shared: Rc<Shared>, mut connection: Connection) -> Result<(), String> {
+pub(super) async fn data(shared: Rc<ServerState>, mut connection: Connection) -> Result<(), String> {
     let incomplete = |error: io::Error| format!("a packet is incomplete: {error}");
     while connection.bytes().len() < Attach::SIZE {
         if !connection.fill(Attach::SIZE, None).await.map_err(incomplete)? {
@@ -168,7 +172,7 @@ pub(super) async fn data(shared: Rc<Shared>, mut connection: Connection) -> Resu
 }
 
 /// Records since when the data connection has been silent, or `None` if it is not. Has no effect for a connection that a newer one has replaced.
-fn silent(shared: &Shared, attach: &Attach, since: Option<Instant>) {
+fn silent(shared: &ServerState, attach: &Attach, since: Option<Instant>) {
     let mut hub = shared.hub.borrow_mut();
     let id = hub.session_of_token(&attach.token);
     if let Some(streamed) = id.and_then(|id| hub.streamed(id)) {

@@ -2,7 +2,7 @@
 
 use super::streamed::WRONG_KEY_TIME;
 use crate::connection::Connection;
-use crate::shared::{Shared, random};
+use crate::shared::{ServerState, random};
 use crate::viewer::{Answer, Viewer, packet_reply};
 use std::fs::File;
 use std::io;
@@ -20,24 +20,28 @@ use tracepoint_wire::live::Request;
 const IDLE_TIME: Duration = Duration::from_secs(600);
 
 /// Detaches the viewer when its connection ends, for whatever reason.
-struct Ending {
-    shared: Rc<Shared>,
+struct CloseOnDrop {
+    shared: Rc<ServerState>,
     viewer: Viewer,
 }
 
-impl Drop for Ending {
+impl Drop for CloseOnDrop {
     fn drop(&mut self) {
         self.viewer.ended(&mut self.shared.hub.borrow_mut(), Instant::now());
     }
 }
 
 /// Serves a viewer's connection.
-pub(super) async fn viewer(shared: Rc<Shared>, mut connection: Connection, peer: SocketAddr) -> Result<(), String> {
+pub(super) async fn viewer(
+    shared: Rc<ServerState>,
+    mut connection: Connection,
+    peer: SocketAddr,
+) -> Result<(), String> {
     let viewer = match shared.offer.viewer_key(peer.ip()) {
         Some(key) => Viewer::keyed(key, random().map_err(|error| error.to_string())?),
         None => Viewer::default(),
     };
-    let mut of = Ending { shared, viewer };
+    let mut of = CloseOnDrop { shared, viewer };
     loop {
         let request = match Request::decode(connection.bytes()) {
             Err(error) => return Err(error.to_string()),

@@ -21,18 +21,18 @@ pub(crate) struct Files {
     bytes: u64,
     entries: u64,
     /// For metadata without bytes.
-    unnamed: Option<Unnamed>,
+    unnamed: Option<UnnamedMetadata>,
     share: Option<Arc<Share>>,
 }
 
 /// The directory of a metadata file that gets its name with its first bytes. Readers would take a directory with an empty one for a damaged trace.
 #[derive(Debug)]
-struct Unnamed(File);
+struct UnnamedMetadata(File);
 
 /// The name of a metadata file before that.
 pub(super) const UNNAMED: &str = ".metadata";
 
-impl Unnamed {
+impl UnnamedMetadata {
     /// Renames the file. The directory itself may have been renamed meanwhile.
     fn name(&self) -> io::Result<()> {
         match renameat(&self.0, UNNAMED, &self.0, METADATA_CHANNEL) {
@@ -146,7 +146,7 @@ impl Files {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         let data = Arc::new(create(&directory.join(UNNAMED))?);
-        let unnamed = Some(Unnamed(File::open(directory)?));
+        let unnamed = Some(UnnamedMetadata(File::open(directory)?));
         let format = IndexFile { is_long: true };
         Ok(Self { data, index: None, format, bytes: 0, entries: 0, unnamed, share: None })
     }
@@ -297,7 +297,7 @@ impl OpenFiles {
 
     /// Closes the files. Metadata without bytes is removed.
     pub(super) fn close(self) {
-        if let Some(Unnamed(directory)) = self.files.unnamed {
+        if let Some(UnnamedMetadata(directory)) = self.files.unnamed {
             // If it stays, readers ignore it.
             let _ = unlinkat(directory, UNNAMED, AtFlags::empty());
         }

@@ -22,7 +22,7 @@ const DEEPEST: usize = 24;
 
 /// Results of the search below an output directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct RepairReport {
     /// Total size of all files in bytes.
     pub(crate) bytes: u64,
     /// Number of sessions that were being written.
@@ -32,13 +32,13 @@ pub(crate) struct Found {
 }
 
 /// Repairs all sessions below `directory` that were being written.
-pub(crate) fn repair(directory: &Path) -> io::Result<Found> {
-    let mut found = Found::default();
+pub(crate) fn repair(directory: &Path) -> io::Result<RepairReport> {
+    let mut found = RepairReport::default();
     search(directory, false, DEEPEST, &mut found)?;
     Ok(found)
 }
 
-fn search(directory: &Path, is_open: bool, depth: usize, found: &mut Found) -> io::Result<()> {
+fn search(directory: &Path, is_open: bool, depth: usize, found: &mut RepairReport) -> io::Result<()> {
     let mark = directory.join(MARK);
     let is_marked = mark.symlink_metadata().is_ok();
     let is_open = is_open || is_marked;
@@ -167,7 +167,10 @@ mod tests {
             assert_eq!(index.metadata()?.len(), 16 + 72 * entries);
             assert_eq!((found.sessions, found.cut_off), (1, cut - whole));
             // Without a mark, files stay unchanged.
-            assert_eq!(repair(place.path())?, Found { bytes: whole + 16 + 72 * entries, ..Found::default() });
+            assert_eq!(
+                repair(place.path())?,
+                RepairReport { bytes: whole + 16 + 72 * entries, ..RepairReport::default() }
+            );
         }
         Ok(())
     }

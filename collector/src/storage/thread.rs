@@ -2,7 +2,7 @@
 
 mod writer;
 
-use super::{Done, Job};
+use super::{Job, JobResult};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,11 +18,11 @@ use writer::Writer;
 pub(crate) struct Storage {
     jobs: Option<Sender<(u64, Job)>>,
     thread: Option<JoinHandle<()>>,
-    shared: Arc<Shared>,
+    shared: Arc<StorageState>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Shared {
+pub(super) struct StorageState {
     /// Set when the collector ends: packets without space are dropped and not retried. Relaxed: the flag publishes no other data.
     pub(super) gives_up: AtomicBool,
     /// Streams whose packets do not wait for space.
@@ -42,10 +42,10 @@ impl Storage {
         used: u64,
         quota: Option<u64>,
         rate: Option<u64>,
-        done: UnboundedSender<(u64, Done)>,
+        done: UnboundedSender<(u64, JobResult)>,
     ) -> io::Result<Self> {
         let (jobs, receiver) = channel();
-        let shared = Arc::new(Shared { used: AtomicU64::new(used), ..Shared::default() });
+        let shared = Arc::new(StorageState { used: AtomicU64::new(used), ..StorageState::default() });
         let writer = Writer {
             jobs: receiver,
             later: VecDeque::new(),
@@ -108,7 +108,7 @@ impl Storage {
     }
 }
 
-impl Shared {
+impl StorageState {
     /// Returns whether packets of a stream are dropped if they do not fit.
     fn drops(&self, handle: u64) -> bool {
         let impatient = || self.impatient.lock().unwrap_or_else(PoisonError::into_inner).contains(&handle);

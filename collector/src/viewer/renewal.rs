@@ -11,7 +11,7 @@
 //!      └──────────────────────────────────────────────┴─────────────────────────────────────┘
 //! ```
 
-use super::{Place, Viewed, Viewer};
+use super::{Place, ViewedStream, Viewer};
 use crate::view::Cursor;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ const NUMBER_BITS: u32 = 48;
 
 /// The state of one session at a viewer.
 #[derive(Debug, Default)]
-pub(super) struct Attached {
+pub(super) struct ViewedSession {
     /// The number of published streams covered by the last complete announcement.
     known: Option<usize>,
     /// Since when streams have waited to be announced while all others are idle.
@@ -40,7 +40,7 @@ pub(super) struct Attached {
     passed: HashSet<u64>,
 }
 
-impl Attached {
+impl ViewedSession {
     /// Returns the id under which the stream or trace with this number is announced.
     pub(super) const fn id(&self, number: u64) -> u64 {
         number | self.renewals << NUMBER_BITS
@@ -94,7 +94,7 @@ impl Viewer {
 
     /// Forgets all streams of a session, once all have hung up. Returns whether they have.
     pub(super) fn renew(&mut self, session: u64) -> bool {
-        let of_session = |viewed: &&Viewed| viewed.session == session;
+        let of_session = |viewed: &&ViewedStream| viewed.session == session;
         if !self.streams.values().filter(of_session).all(|viewed| viewed.has_hung_up || viewed.has_nothing_more()) {
             return false;
         }

@@ -206,7 +206,7 @@ fn packets_of_any_order_are_stored_in_the_order_of_indexes() {
         sender.done(&Command::SendIndex(*index));
     }
     let pending = Command::DataPending { handle, last: 19 };
-    while sender.command(&pending).expect("a reply") != Reply::Pending(tracepoint_wire::relay::Pending::No) {}
+    while sender.command(&pending).expect("a reply") != Reply::Pending(tracepoint_wire::relay::DataPending::No) {}
     // A late packet never reaches the file.
     sender.data(handle, 3, &all[3].0).expect("the collector reads");
     sender.done(&Command::CloseStream { handle, last: 19 });

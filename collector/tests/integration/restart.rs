@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command as Process, Stdio};
 use std::time::Instant;
 use tracepoint_collector::{Addresses, Options};
-use tracepoint_wire::relay::{Command, IndexFile, Pending, Reply};
+use tracepoint_wire::relay::{Command, DataPending, IndexFile, Reply};
 
 /// Environment variable of the collector's process: its output directory.
 const OUTPUT: &str = "TRACEPOINT_COLLECTOR_OUTPUT";
@@ -64,7 +64,7 @@ fn what_a_killed_collector_has_acknowledged_is_whole() {
                 sender.data(*handle, sent, &bytes).ok()?;
                 sender.command(&Command::SendIndex(index)).ok()?;
                 if sender.command(&Command::DataPending { handle: *handle, last: sent }).ok()?
-                    == Reply::Pending(Pending::No)
+                    == Reply::Pending(DataPending::No)
                 {
                     *acknowledged = sent + 1;
                 }

@@ -11,9 +11,9 @@ use tracepoint_wire::Decoded;
 use tracepoint_wire::PacketHeader;
 use tracepoint_wire::relay::{Command, MINOR, Reply, Version};
 use tracepoint_wire::stream::{
-    Announce, Attach, Capabilities, Close, ClosedStream, Datagram, DatagramHeader, Delivered, ErrorCode, FRAME_HEADER,
-    FrameHeader, Hello, NO_BOUND, NO_SEQ, NackEntry, Piece, Ready, RecordHeader, Route, SeqRange, Sync, SyncEntry,
-    ToCollector, ToSender, wire_head,
+    Announce, Attach, Capabilities, Close, ClosedStream, Datagram, DatagramHeader, ErrorCode, FRAME_HEADER,
+    FrameHeader, Hello, NO_BOUND, NO_SEQ, NackEntry, Piece, Ready, RecordHeader, Route, SeqRange, StreamTotals, Sync,
+    SyncEntry, ToCollector, ToSender, wire_head,
 };
 
 /// The metadata of the packets.
@@ -119,7 +119,7 @@ pub(crate) struct StreamSender {
     pub(crate) next: BTreeMap<u64, u64>,
     pub(crate) metadata: u64,
     pub(crate) synced: u64,
-    pub(crate) closed: Vec<Delivered>,
+    pub(crate) closed: Vec<StreamTotals>,
     pub(crate) is_done: bool,
     /// The collector's reason for closing the connection.
     pub(crate) refused: Option<(ErrorCode, String)>,
@@ -408,16 +408,16 @@ impl StreamSender {
     }
 
     /// Ends the session. Returns the final counts of its streams.
-    pub(crate) fn close(&mut self) -> Vec<Delivered> {
+    pub(crate) fn close(&mut self) -> Vec<StreamTotals> {
         self.end(false)
     }
 
     /// Ends the session without waiting for missing packets. Returns the collector's counts of the streams.
-    pub(crate) fn give_up(&mut self) -> Vec<Delivered> {
+    pub(crate) fn give_up(&mut self) -> Vec<StreamTotals> {
         self.end(true)
     }
 
-    fn end(&mut self, gives_up: bool) -> Vec<Delivered> {
+    fn end(&mut self, gives_up: bool) -> Vec<StreamTotals> {
         let entries: Vec<_> = self
             .announced
             .iter()

@@ -11,7 +11,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tracepoint_reader::live::{LiveOptions, LiveUrl, LiveView};
-use tracepoint_reader::{Item, Polled};
+use tracepoint_reader::{Item, PollResult};
 use tracepoint_wire::live::{Connect, IndexStatus, Request, Seek, Status};
 
 const VIEWERS: usize = 16;
@@ -105,8 +105,8 @@ fn next_time(view: &mut LiveView) -> i64 {
     let deadline = Instant::now() + PATIENCE;
     while Instant::now() < deadline {
         match view.poll().expect("a view") {
-            Polled::Item(Item::Event(event)) => return event.time_ns,
-            Polled::Wait => sleep(Duration::from_millis(5)),
+            PollResult::Item(Item::Event(event)) => return event.time_ns,
+            PollResult::Wait => sleep(Duration::from_millis(5)),
             other => panic!("{other:?}"),
         }
     }
@@ -132,7 +132,7 @@ fn a_view_has_the_time_of_the_collector_from_its_first_event_on() {
     // The view attaches before anything is known about the clock.
     let open = || LiveView::open(&url, &options).expect("a view");
     let mut views = vec![open()];
-    assert!(matches!(views[0].poll(), Ok(Polled::Wait)));
+    assert!(matches!(views[0].poll(), Ok(PollResult::Wait)));
     let known =
         |view: &LiveView| view.alignments().map(|(_, it)| (it.offset, it.bound, it.correction)).collect::<Vec<_>>();
     let estimates = [(7_000_000_000, 50), (-9_000, 45)];

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 use tracepoint_controller::NamedSession;
-use tracepoint_reader::{Item, Recovered, Trace, recover, verify};
+use tracepoint_reader::{Item, RecoverySummary, Trace, recover, verify};
 use tracepoint_run_dir::{AckState, Counters, RuleAck};
 use tracepoint_session::sinks::account::Account;
 use tracepoint_session_spec::{ChannelSpec, Rule, SinkSpec, State};
@@ -37,7 +37,7 @@ fn decoded(dir: &Path) -> Result<BTreeMap<(u64, String), u64>, Box<dyn std::erro
 }
 
 /// Returns the current contents of the session's rings and sinks.
-fn snapshot(session: &NamedSession<'_>, out: &Path) -> Result<Recovered, Box<dyn std::error::Error>> {
+fn snapshot(session: &NamedSession<'_>, out: &Path) -> Result<RecoverySummary, Box<dyn std::error::Error>> {
     let taken = recover(&session.path(), out)?;
     assert_eq!(taken.processes.len(), 1, "{taken:?}");
     Ok(taken)

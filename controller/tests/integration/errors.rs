@@ -50,4 +50,7 @@ fn errors_cross_threads() {
     is_error::<tracepoint_controller::core_dump::PatternError>();
     is_error::<tracepoint_controller::trigger::TriggerError>();
     is_error::<tracepoint_session_spec::syntax::SyntaxError>();
+    is_error::<tracepoint_wire::DecodeError>();
+    is_error::<tracepoint_wire::stream::DecodeError>();
+    is_error::<tracepoint_wire::udp::DecodeError>();
 }

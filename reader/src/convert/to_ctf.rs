@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use super::{ConvertError, Converted, Progress, not_converted};
+use super::{ConversionSummary, ConvertError, Progress, not_converted};
 use crate::dt::DtTrace;
 use crate::loss::Damage;
 use crate::packet::PacketDecoder;
@@ -13,10 +13,10 @@ pub(super) fn convert(
     trace: &DtTrace,
     out: &Path,
     report: &mut dyn FnMut(Progress),
-) -> Result<Converted, ConvertError> {
+) -> Result<ConversionSummary, ConvertError> {
     let account = trace.account()?;
     let target = Target::create(out)?;
-    let mut converted = Converted { streams: trace.streams().len() as u64, ..Converted::default() };
+    let mut converted = ConversionSummary { streams: trace.streams().len() as u64, ..ConversionSummary::default() };
     converted.damage = trace.damage().iter().map(not_converted).collect();
     let total = trace.streams().iter().flat_map(|stream| stream.parts.iter()).map(|part| part.length).sum();
     target.describe(trace.metadata_text())?;

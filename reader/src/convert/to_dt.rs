@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use datatrace::{FileStorage, MAX_LOGSIZE};
 
 use super::aligned::aligned;
-use super::{ConvertError, ConvertOptions, Converted, Progress, not_converted};
+use super::{ConversionSummary, ConvertError, ConvertOptions, Progress, not_converted};
 use crate::account::Account;
 use crate::directories::stream_files;
 use crate::dt::{DtTraceWriter, stream_name};
@@ -18,7 +18,7 @@ use crate::source::{FileWindow, Source, read_bounded};
 use crate::stream::{Step, StreamReader};
 
 /// A packet of the directory.
-struct Listed {
+struct ListedPacket {
     file: usize,
     offset: u64,
     size: u64,
@@ -33,9 +33,9 @@ struct Listed {
 
 /// The packets of a directory.
 #[derive(Default)]
-struct Listing {
+struct PacketList {
     files: Vec<PathBuf>,
-    packets: Vec<Listed>,
+    packets: Vec<ListedPacket>,
     damage: Vec<String>,
 }
 
@@ -45,7 +45,7 @@ pub(super) fn convert(
     out: &Path,
     options: ConvertOptions,
     report: &mut dyn FnMut(Progress),
-) -> Result<Converted, ConvertError> {
+) -> Result<ConversionSummary, ConvertError> {
     if out.symlink_metadata().is_ok() {
         return Err(datatrace::Error::Exists { path: out.to_owned() }.into());
     }
@@ -54,7 +54,7 @@ pub(super) fn convert(
     let text = Metadata::text(&text).map_err(|error| error.in_file(&metadata_path))?;
     let aligned = clock_offset.map(|offset| aligned(&text, offset));
     let account = Account::find(directory)?;
-    let mut listing = Listing::of(directory, metadata)?;
+    let mut listing = PacketList::of(directory, metadata)?;
     if aligned == Some(None) {
         listing.damage.push(not_converted("the alignment of its clock with that of the collector"));
     }
@@ -95,7 +95,7 @@ fn rename(account: &mut Account) {
     }
 }
 
-impl Listing {
+impl PacketList {
     /// Lists the packets of all streams, ordered by their end times.
     fn of(directory: &Path, metadata: &Metadata) -> Result<Self, ConvertError> {
         let mut listing = Self::default();
@@ -131,7 +131,7 @@ impl Listing {
             return Err(ConvertError::TooLarge { path, offset: packet.offset, size });
         }
         let counted = packet.sequence.is_some() && packet.events_before.is_some() && packet.instance.is_some();
-        self.packets.push(Listed {
+        self.packets.push(ListedPacket {
             file,
             offset: packet.offset,
             size,
@@ -169,9 +169,9 @@ impl Listing {
         writer: &mut DtTraceWriter,
         dropped: u64,
         report: &mut dyn FnMut(Progress),
-    ) -> Result<Converted, ConvertError> {
+    ) -> Result<ConversionSummary, ConvertError> {
         let total = self.packets.iter().map(|packet| packet.size).sum();
-        let mut converted = Converted { damage: self.damage, dropped, ..Converted::default() };
+        let mut converted = ConversionSummary { damage: self.damage, dropped, ..ConversionSummary::default() };
         let (mut done, mut overwritten) = (0, 0);
         let mut streams = BTreeSet::new();
         let mut open: Option<(usize, FileWindow)> = None;

@@ -97,7 +97,7 @@ pub(super) struct Index {
 
 type Key = (u64, Option<u64>);
 
-struct Indexing<'a> {
+struct IndexBuilder<'a> {
     reader: &'a DtReader,
     metadata: &'a Metadata,
     /// The offset for the next packet in memory.
@@ -116,7 +116,7 @@ impl Index {
         let behind = reader.file_size().max(reader.header().postamble_location());
         let (streams, edges_of) = (BTreeMap::new(), BTreeMap::new());
         let mut indexing =
-            Indexing { reader, metadata, behind, streams, edges: edges_of, damage: Vec::new(), unreported: 0 };
+            IndexBuilder { reader, metadata, behind, streams, edges: edges_of, damage: Vec::new(), unreported: 0 };
         for slot in reader.slots() {
             match slot {
                 Ok(slot) => indexing.slot(&slot),
@@ -130,7 +130,7 @@ impl Index {
     }
 }
 
-impl Indexing<'_> {
+impl IndexBuilder<'_> {
     fn damaged(&mut self, offset: u64, reason: String) {
         if self.damage.len() < MAX_DAMAGE {
             self.damage.push(Damage { file: self.reader.path().to_owned(), offset, reason });

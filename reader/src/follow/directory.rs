@@ -43,7 +43,7 @@ pub(super) struct Directory {
 }
 
 /// The result of looking at the metadata of a directory.
-pub(super) enum Renewed {
+pub(super) enum MetadataState {
     /// It is at least as new as the lengths of the files.
     Current,
     /// It ends within a declaration, and is read again by the next look.
@@ -85,16 +85,16 @@ impl Directory {
     }
 
     /// Reads metadata that is new or has grown.
-    pub(super) fn renew(&mut self) -> Renewed {
+    pub(super) fn renew(&mut self) -> MetadataState {
         let Err(error) = self.read() else {
             self.unreadable = None;
-            return Renewed::Current;
+            return MetadataState::Current;
         };
         if self.unreadable.get_or_insert_with(Instant::now).elapsed() < METADATA_DELAY {
-            return Renewed::Waiting;
+            return MetadataState::Waiting;
         }
         let is_new = !mem::replace(&mut self.is_reported, true);
-        Renewed::Damaged(is_new.then(|| damage(&self.path.join("metadata"), error)))
+        MetadataState::Damaged(is_new.then(|| damage(&self.path.join("metadata"), error)))
     }
 
     /// The same; unreadable metadata is an error immediately.

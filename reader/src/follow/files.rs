@@ -40,7 +40,7 @@ struct Place {
 
 /// State of a file.
 #[derive(Debug)]
-struct Known {
+struct FollowedFile {
     directory: PathBuf,
     path: PathBuf,
     /// The end of the packets found so far, in bytes, and the clock there.
@@ -55,7 +55,7 @@ struct Known {
 const LOOKS_FOR_MOVED: u64 = 3;
 
 /// The next packet of a stream.
-pub(super) enum Next {
+pub(super) enum FileStep {
     /// Its directory and its bytes.
     Packet(PathBuf, Vec<u8>),
     Damage(Damage),
@@ -73,7 +73,7 @@ pub(super) struct Files {
     pub(super) newest: i64,
     /// The counters before the first packet that is included.
     pub(super) before: KnownCounters,
-    known: HashMap<(u64, u64), Known>,
+    known: HashMap<(u64, u64), FollowedFile>,
     unread: VecDeque<Place>,
 }
 
@@ -86,7 +86,7 @@ impl Files {
 
     /// Finds new packets of a file, except those that end before `since`.
     pub(super) fn grow(&mut self, metadata: &Metadata, path: &Path, file: &File, since: i64) {
-        let known = self.known.entry(file.id).or_insert_with(|| Known {
+        let known = self.known.entry(file.id).or_insert_with(|| FollowedFile {
             directory: path.to_owned(),
             path: file.path.clone(),
             offset: 0,
@@ -127,7 +127,7 @@ impl Files {
     }
 
     /// Reads the next packet, if one is unread. `looks`: the number of looks so far.
-    pub(super) fn next(&mut self, looks: u64) -> Option<Next> {
+    pub(super) fn next(&mut self, looks: u64) -> Option<FileStep> {
         let Place { file, offset, size } = self.unread.front()?;
         let (offset, known) = (*offset, self.known.get_mut(file)?);
         let mut bytes = vec![0; *size as usize];
@@ -135,15 +135,15 @@ impl Files {
         let next = match read {
             Ok(()) => {
                 known.missing = None;
-                Next::Packet(known.directory.clone(), bytes)
+                FileStep::Packet(known.directory.clone(), bytes)
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 if looks < *known.missing.get_or_insert(looks) + LOOKS_FOR_MOVED {
-                    return Some(Next::Moved);
+                    return Some(FileStep::Moved);
                 }
-                Next::Damage(unreadable(&known.path, offset, &error))
+                FileStep::Damage(unreadable(&known.path, offset, &error))
             }
-            Err(error) => Next::Damage(unreadable(&known.path, offset, &error)),
+            Err(error) => FileStep::Damage(unreadable(&known.path, offset, &error)),
         };
         self.unread.pop_front();
         Some(next)

@@ -45,14 +45,14 @@ struct Process {
 
 /// The state of the rings.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct RingProgress {
     /// The outputs of processes whose rings were read.
     pub(super) outputs: Vec<PathBuf>,
     /// The time before which no more events appear in these outputs, in nanoseconds since the epoch.
     pub(super) bound: Option<i64>,
 }
 
-impl Known {
+impl RingProgress {
     /// True if files below `root` are outputs of these processes.
     pub(super) fn covers(&self, root: &Path) -> bool {
         self.outputs.iter().any(|output| root.starts_with(output))
@@ -61,8 +61,8 @@ impl Known {
 
 impl Rings {
     /// Reads the rings of all processes that write at or below `paths`, which are canonical.
-    pub(super) fn look(&mut self, run_directory: &Path, paths: &[PathBuf]) -> Known {
-        let mut known = Known::default();
+    pub(super) fn look(&mut self, run_directory: &Path, paths: &[PathBuf]) -> RingProgress {
+        let mut known = RingProgress::default();
         let mut found = BTreeMap::new();
         for session in entries(&run_directory.join("sessions")) {
             for directory in entries(&session.join("rings")) {

@@ -19,7 +19,7 @@ pub fn copy(mut out: impl Write, json: &str) -> io::Result<()> {
 /// # Errors
 /// Those of `out`, and of a value that JSON cannot represent.
 pub fn to_writer(out: impl Write, value: &(impl Serialize + ?Sized)) -> serde_json::Result<()> {
-    value.serialize(&mut serde_json::Serializer::with_formatter(out, Escaping))
+    value.serialize(&mut serde_json::Serializer::with_formatter(out, EscapingFormatter))
 }
 
 /// Like [`to_writer`], but returns a string.
@@ -32,9 +32,9 @@ pub fn to_string(value: &(impl Serialize + ?Sized)) -> serde_json::Result<String
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-struct Escaping;
+struct EscapingFormatter;
 
-impl Formatter for Escaping {
+impl Formatter for EscapingFormatter {
     fn write_string_fragment<W: Write + ?Sized>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
         write_escaped(out, fragment)
     }

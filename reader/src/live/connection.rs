@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tracepoint_wire::live::{Connect, MAJOR, Request, Secret, SessionRecord, Sessions};
 use tracepoint_wire::stream::{Handshake, SharedKey, Side};
-use tracepoint_wire::{Decoded, Malformed};
+use tracepoint_wire::{DecodeError, Decoded};
 
 /// Timeout for connecting to one address.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -93,7 +93,7 @@ impl<S: Read + Write> Relay<S> {
     pub(super) fn ask<T>(
         &mut self,
         request: Request,
-        decode: impl Fn(&[u8]) -> Result<Decoded<T>, Malformed>,
+        decode: impl Fn(&[u8]) -> Result<Decoded<T>, DecodeError>,
     ) -> Result<T, LiveError> {
         self.tell(request)?;
         self.buffer.clear();

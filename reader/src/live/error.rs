@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 use thiserror::Error;
-use tracepoint_wire::Malformed;
+use tracepoint_wire::DecodeError;
 use tracepoint_wire::live::AttachStatus;
 
 /// A live session cannot be read, or can no longer be read.
@@ -36,7 +36,7 @@ pub enum LiveError {
     Silent(Duration),
     /// The reply is malformed: the program at this address is not a relay, or is broken.
     #[error("the relay's answer does not follow the live protocol: {0}")]
-    Malformed(#[from] Malformed),
+    Malformed(#[from] DecodeError),
     /// The relay speaks another version.
     #[error("the relay speaks version {major}.{minor} of the live protocol; this is version 2")]
     Version {

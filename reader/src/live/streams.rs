@@ -32,7 +32,7 @@ pub(super) struct Stream {
 
 /// The result of a request for a packet.
 #[derive(Debug)]
-pub(super) enum Fetched {
+pub(super) enum FetchResult {
     /// The packet.
     Packet(Vec<u8>),
     /// These flags have to be handled first.
@@ -56,7 +56,7 @@ impl Stream {
         stream: u64,
         index: &Index,
         held: &mut u64,
-    ) -> Result<Fetched, LiveError> {
+    ) -> Result<FetchResult, LiveError> {
         let size = index.packet_bits.div_ceil(8);
         let others = *held - self.held;
         for (what, size, most) in
@@ -85,9 +85,11 @@ impl Stream {
                     packet.extend_from_slice(&bytes);
                     heard = Instant::now();
                 }
-                PacketStatus::Error if flags & (NEW_METADATA | NEW_STREAM) != 0 => return Ok(Fetched::Flags(flags)),
+                PacketStatus::Error if flags & (NEW_METADATA | NEW_STREAM) != 0 => {
+                    return Ok(FetchResult::Flags(flags));
+                }
                 PacketStatus::Error => return Err(LiveError::Relay("it cannot read a packet that it has announced")),
-                PacketStatus::Eof => return Ok(Fetched::Ended),
+                PacketStatus::Eof => return Ok(FetchResult::Ended),
                 PacketStatus::Retry => {
                     relay.check(heard)?;
                     sleep(PAUSE);
@@ -96,7 +98,7 @@ impl Stream {
         }
         *held = others + size;
         self.held = size;
-        Ok(Fetched::Packet(packet))
+        Ok(FetchResult::Packet(packet))
     }
 
     /// Ends the stream, and subtracts its bytes from `held`.

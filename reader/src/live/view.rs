@@ -2,13 +2,13 @@
 
 use super::connection::Relay;
 use super::options::LiveOptions;
-use super::streams::{Fetched, Stream};
+use super::streams::{FetchResult, Stream};
 use super::trace::Trace;
 use super::{LiveError, LiveUrl};
 use crate::clock_alignment::ClockAlignment;
 use crate::item::Item;
 use crate::loss::Damage;
-use crate::merge::{IncrementalMerge, KnownCounters, Polled};
+use crate::merge::{IncrementalMerge, KnownCounters, PollResult};
 use crate::metadata::Metadata;
 use std::collections::VecDeque;
 use std::collections::btree_map::{BTreeMap, Entry};
@@ -16,7 +16,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 use tracepoint_wire::live::{
-    AttachStatus, Created, Index, IndexStatus, NEW_METADATA, NEW_STREAM, NewStreamsStatus, Request, Seek,
+    AttachStatus, Index, IndexStatus, NEW_METADATA, NEW_STREAM, NewStreamsStatus, Request, Seek, SessionCreated,
     SessionRecord, StreamRecord, Streams,
 };
 
@@ -74,7 +74,7 @@ impl<S: Read + Write> LiveView<S> {
         };
         let (merge, damage) = (IncrementalMerge::default(), VecDeque::new());
         let sessions = relay.sessions()?;
-        let Created(true) = relay.ask(Request::CreateSession, |bytes| Ok(Created::decode(bytes)))? else {
+        let SessionCreated(true) = relay.ask(Request::CreateSession, |bytes| Ok(SessionCreated::decode(bytes)))? else {
             return Err(LiveError::Relay("it cannot create a session for a viewer"));
         };
         let named = |found: &&SessionRecord| (&found.hostname, &found.name) == (host, name);
@@ -114,19 +114,19 @@ impl<S: Read + Write> LiveView<S> {
     /// # Errors
     ///
     /// [`LiveError`] if the view cannot continue. Events that arrived before are lost to this viewer, but not to the relay.
-    pub fn poll(&mut self) -> Result<Polled, LiveError> {
+    pub fn poll(&mut self) -> Result<PollResult, LiveError> {
         loop {
             if let Some(damage) = self.damage.pop_front() {
-                return Ok(Polled::Item(Item::Damage(damage)));
+                return Ok(PollResult::Item(Item::Damage(damage)));
             }
             let is_ready = self.streams.values().all(|stream| stream.is_merged);
             if let Some(item) = is_ready.then(|| self.merge.pop()).flatten() {
-                return Ok(Polled::Item(item));
+                return Ok(PollResult::Item(item));
             }
             if self.sessions.iter().all(|(_, ended)| *ended) && self.merge.is_empty() {
                 self.give_up_unreadable(true);
                 if self.damage.is_empty() {
-                    return Ok(Polled::Ended);
+                    return Ok(PollResult::Ended);
                 }
                 continue;
             }
@@ -134,10 +134,10 @@ impl<S: Read + Write> LiveView<S> {
             self.require_readable()?;
             let is_ready = self.streams.values().all(|stream| stream.is_merged);
             if let Some(item) = is_ready.then(|| self.merge.pop()).flatten() {
-                return Ok(Polled::Item(item));
+                return Ok(PollResult::Item(item));
             }
             if !has_gained && self.damage.is_empty() && !self.sessions.iter().all(|(_, ended)| *ended) {
-                return Ok(Polled::Wait);
+                return Ok(PollResult::Wait);
             }
         }
     }
@@ -326,16 +326,16 @@ impl<S: Read + Write> LiveView<S> {
             self.fetch_metadata()?;
             let Some(stream) = self.streams.get_mut(&id) else { return Ok(true) };
             match stream.fetch(&mut self.relay, id, index, &mut self.held)? {
-                Fetched::Packet(bytes) if bytes.is_empty() => return Ok(false),
-                Fetched::Packet(bytes) => {
+                FetchResult::Packet(bytes) if bytes.is_empty() => return Ok(false),
+                FetchResult::Packet(bytes) => {
                     let trace = self.traces.get(&stream.trace);
                     if let Some(metadata) = trace.and_then(|trace| trace.metadata.as_ref()) {
                         self.merge.feed(id, metadata, bytes);
                     }
                     return Ok(true);
                 }
-                Fetched::Flags(flags) => self.note_flags(id, flags),
-                Fetched::Ended => {
+                FetchResult::Flags(flags) => self.note_flags(id, flags),
+                FetchResult::Ended => {
                     self.end(id);
                     return Ok(true);
                 }

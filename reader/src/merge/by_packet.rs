@@ -14,7 +14,7 @@ use crate::event::Stream;
 use crate::loss::{Damage, Loss};
 use crate::metadata::StreamClass;
 use crate::packet::Packet;
-use crate::record_layout::ClassLayouts;
+use crate::record::layout::ClassLayouts;
 use crate::stream::{Step, StreamReader};
 use crate::view::EventView;
 

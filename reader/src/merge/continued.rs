@@ -13,7 +13,7 @@ use crate::packet::Packet;
 use crate::stream::StreamReader;
 
 /// A stream in one directory, represented by its first packet.
-pub(super) struct Beginning {
+pub(super) struct StreamStart {
     /// The UUID of its trace, its class and its instance; without an instance, the name of its file.
     key: ([u8; 16], u64, Option<u64>, Option<OsString>),
     metadata: Metadata,
@@ -24,7 +24,7 @@ pub(super) struct Beginning {
     sequence: Option<u64>,
 }
 
-impl Beginning {
+impl StreamStart {
     /// `None` if its trace has no UUID.
     pub(super) fn new(
         metadata: &Metadata,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::directories::{self, Visited};
+use crate::directories::{self, DirectoryMatch};
 use crate::error::ReadError;
 use crate::ring::RING_EXTENSION;
 
@@ -17,7 +17,7 @@ pub(crate) fn traces(root: &Path) -> Result<Vec<PathBuf>, ReadError> {
         if files.clone().any(|file| file.path().extension().is_some_and(|extension| extension == RING_EXTENSION)) {
             return Err(ReadError::Rings { path: directory.to_owned() });
         }
-        Ok(if files.any(|file| file.file_name() == "metadata") { Visited::Found } else { Visited::Other })
+        Ok(if files.any(|file| file.file_name() == "metadata") { DirectoryMatch::Found } else { DirectoryMatch::Other })
     })?;
     if found.is_empty() {
         return Err(not_a_trace("there is no file called `metadata` in it"));

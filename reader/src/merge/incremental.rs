@@ -25,7 +25,7 @@ use crate::stream::StreamReader;
 #[derive(Debug)]
 #[non_exhaustive]
 #[allow(clippy::large_enum_variant, reason = "it is taken apart at once")]
-pub enum Polled {
+pub enum PollResult {
     /// The next item. Times of events never go backwards.
     Item(Item),
     /// Nothing at present. The caller should sleep, for example 50 ms, and poll again.
@@ -37,7 +37,7 @@ pub enum Polled {
 /// Streams, identified by numbers given by the caller.
 #[derive(Debug, Default)]
 pub(crate) struct IncrementalMerge {
-    streams: BTreeMap<u64, Fed>,
+    streams: BTreeMap<u64, MergeInput>,
     /// The next item of each stream that has one, by time.
     heap: BinaryHeap<Reverse<(i64, u64)>>,
     /// The bound of each stream without an item.
@@ -52,7 +52,7 @@ pub(crate) struct IncrementalMerge {
 }
 
 #[derive(Debug)]
-struct Fed {
+struct MergeInput {
     cursor: StreamCursor,
     bound: i64,
     /// True if no more packets will arrive.
@@ -64,7 +64,7 @@ impl IncrementalMerge {
     pub(crate) fn add(&mut self, stream: u64, metadata: &Metadata, name: PathBuf, before: KnownCounters) {
         let (reader, bound) = (StreamReader::fed(metadata, name), i64::MIN);
         let cursor = StreamCursor::new(reader, self.last.unwrap_or(bound), before);
-        self.streams.insert(stream, Fed { cursor, bound, ended: false });
+        self.streams.insert(stream, MergeInput { cursor, bound, ended: false });
         self.bounds.insert((bound, stream));
     }
 

@@ -15,7 +15,7 @@ use super::{Streams, Trace, TraceStream, TraceVisitor};
 use crate::event::Stream;
 use crate::loss::Damage;
 use crate::packet::Packet;
-use crate::record_layout::ClassLayouts;
+use crate::record::layout::ClassLayouts;
 use crate::stream::{Step, StreamReader, Unit};
 use crate::view::EventView;
 

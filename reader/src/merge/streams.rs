@@ -4,12 +4,12 @@ use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::continued::Beginning;
+use super::continued::StreamStart;
 use super::losses::{CountersAtEnd, KnownCounters};
-use super::whole::{self, Whole};
+use super::whole::{self, TraceParts};
 use super::{Directory, Part};
-use crate::account::{Account, Before};
-use crate::checked_packet::{self, Damaged};
+use crate::account::{Account, PriorCounts};
+use crate::checked_packet::{self, DamagedPacket};
 use crate::chunk::chunk_number;
 use crate::decode::State;
 use crate::directories::stream_files;
@@ -46,7 +46,7 @@ pub(crate) struct Streams {
     /// Files that cannot be read at all.
     pub(crate) damage: Vec<Damage>,
     /// The beginnings of streams in directories, with their indices in `all`.
-    beginnings: Vec<(usize, Beginning)>,
+    beginnings: Vec<(usize, StreamStart)>,
     /// The UUID, class and instance of the streams that have packets in a directory.
     present: BTreeSet<([u8; 16], u64, u64)>,
     since: i64,
@@ -61,8 +61,8 @@ impl Streams {
         traces.sort_by_key(|trace| (trace.uuid().is_none(), trace.uuid()));
         for trace in traces {
             match trace {
-                Whole::Dt(trace) => streams.add_dt(trace),
-                Whole::Directories(mut parts) => {
+                TraceParts::Dt(trace) => streams.add_dt(trace),
+                TraceParts::Directories(mut parts) => {
                     parts.sort_by_key(|directory| chunk_number(&directory.path));
                     streams.add(&parts);
                 }
@@ -169,7 +169,7 @@ impl Streams {
                 .map(|stream| CountersAtEnd { events: stream.recorded, discarded: stream.discarded });
             let paths = files.iter().map(|first| first.file.clone()).collect();
             let reader = StreamReader::of_files(metadata, paths);
-            let beginning = Beginning::new(metadata, &reader, &files[0].file, begin, &files[0].packet);
+            let beginning = StreamStart::new(metadata, &reader, &files[0].file, begin, &files[0].packet);
             // An account is more reliable than the other directories.
             let beginning = beginning.filter(|_| of_account.is_none());
             self.beginnings.extend(beginning.map(|beginning| (self.all.len(), beginning)));
@@ -191,7 +191,7 @@ impl Streams {
         let Some((part, account)) = last.filter(|(_, account)| account.complete || account.snapshot) else { return };
         // The account of the first directory that has a stream contains the counters before it. Found by key: accounts may list very many streams.
         let first = LazyCell::new(|| {
-            let mut first: BTreeMap<_, Before> = BTreeMap::new();
+            let mut first: BTreeMap<_, PriorCounts> = BTreeMap::new();
             for channel in accounts.iter().flatten().flat_map(|account| &account.channels) {
                 for stream in &channel.streams {
                     first.entry((channel.id, stream.instance)).or_insert(stream.before);
@@ -256,7 +256,7 @@ fn first_packet(metadata: &Metadata, file: &Path) -> Result<Option<Packet>, Dama
     }
     let (mut window, mut state) = (Window::File(window), State::new(metadata.slots()));
     let mut first = checked_packet::open(&mut window, metadata, &mut state, 0, 1);
-    while let Err(Damaged { next: Some(next), .. }) = first {
+    while let Err(DamagedPacket { next: Some(next), .. }) = first {
         first = checked_packet::open(&mut window, metadata, &mut state, next, 1);
     }
     first.map(Some).map_err(|damaged| damage(damaged.offset, damaged.reason))

@@ -5,13 +5,13 @@ use crate::chunk::root;
 use crate::dt::DtTrace;
 
 /// All parts of one trace.
-pub(super) enum Whole<'a> {
+pub(super) enum TraceParts<'a> {
     /// The directory of a trace, or its chunks.
     Directories(Vec<&'a Directory>),
     Dt(&'a DtTrace),
 }
 
-impl Whole<'_> {
+impl TraceParts<'_> {
     pub(super) fn uuid(&self) -> Option<[u8; 16]> {
         match self {
             Self::Directories(parts) => parts.first().and_then(|directory| directory.metadata.uuid()),
@@ -21,23 +21,23 @@ impl Whole<'_> {
 }
 
 /// The parts, grouped by trace, ordered by the first part of each.
-pub(super) fn traces(parts: &[Part]) -> Vec<Whole<'_>> {
-    let mut traces: Vec<Whole<'_>> = Vec::new();
+pub(super) fn traces(parts: &[Part]) -> Vec<TraceParts<'_>> {
+    let mut traces: Vec<TraceParts<'_>> = Vec::new();
     for part in parts {
         let directory = match part {
             Part::Directory(directory) => directory,
             Part::Dt(trace) => {
-                traces.push(Whole::Dt(trace));
+                traces.push(TraceParts::Dt(trace));
                 continue;
             }
         };
         let begun = traces.iter_mut().find_map(|trace| match trace {
-            Whole::Directories(parts) if directory.continues(parts) => Some(parts),
+            TraceParts::Directories(parts) if directory.continues(parts) => Some(parts),
             _ => None,
         });
         match begun {
             Some(parts) => parts.push(directory),
-            None => traces.push(Whole::Directories(vec![directory])),
+            None => traces.push(TraceParts::Directories(vec![directory])),
         }
     }
     traces

@@ -20,7 +20,7 @@ pub fn with_checksum(mut part: String) -> String {
 
 /// The result of verifying the checksums of metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Checked {
+pub(super) enum MetadataChecksum {
     /// There are none: the metadata is from an older version or another tracer.
     Unknown,
     Good,
@@ -29,7 +29,7 @@ pub(super) enum Checked {
 }
 
 /// Verifies the checksums in the text.
-pub(super) fn check(text: &[u8]) -> Checked {
+pub(super) fn check(text: &[u8]) -> MetadataChecksum {
     let (mut at, mut begin, mut any) = (0, 0, false);
     for line in text.split_inclusive(|byte| *byte == b'\n') {
         if let Some(rest) = line.strip_prefix(BEGIN) {
@@ -38,13 +38,13 @@ pub(super) fn check(text: &[u8]) -> Checked {
                 Some((length, sum)) if length == part.len() && sum == crc32c::crc32c(part) => {}
                 Some(_) => {
                     let (length, sum) = (part.len(), crc32c::crc32c(part));
-                    return Checked::Wrong(format!(
+                    return MetadataChecksum::Wrong(format!(
                         "its bytes have changed since they were written: the {length} bytes from byte {begin} on have the checksum {sum:08x}, \
                          and not the one that follows them"
                     ));
                 }
                 None => {
-                    return Checked::Wrong(format!(
+                    return MetadataChecksum::Wrong(format!(
                         "its bytes have changed since they were written: byte {at} has no whole checksum"
                     ));
                 }
@@ -54,11 +54,11 @@ pub(super) fn check(text: &[u8]) -> Checked {
         at += line.len();
     }
     match text[begin..].trim_ascii().len() {
-        _ if !any => Checked::Unknown,
-        0 => Checked::Good,
-        length => {
-            Checked::Wrong(format!("its last {length} bytes have no checksum: they have changed, or are not whole"))
-        }
+        _ if !any => MetadataChecksum::Unknown,
+        0 => MetadataChecksum::Good,
+        length => MetadataChecksum::Wrong(format!(
+            "its last {length} bytes have no checksum: they have changed, or are not whole"
+        )),
     }
 }
 
@@ -75,7 +75,7 @@ fn parse(line: &[u8]) -> Option<(usize, u32)> {
 /// Returns the changed text with one checksum for all of it in place of the original ones; without one if the original checksums are missing or
 /// wrong.
 pub(crate) fn made_anew(original: &[u8], changed: Vec<u8>) -> Vec<u8> {
-    if check(original) != Checked::Good {
+    if check(original) != MetadataChecksum::Good {
         return changed;
     }
     let lines = changed.split_inclusive(|byte| *byte == b'\n').filter(|line| !line.starts_with(BEGIN));
@@ -97,26 +97,26 @@ mod tests {
     #[test]
     fn each_part_has_a_checksum_and_any_changed_bit_is_found() {
         let text = parts();
-        assert_eq!(check(text.as_bytes()), Checked::Good);
-        assert_eq!(check(format!("{text}\n \t\n").as_bytes()), Checked::Good);
+        assert_eq!(check(text.as_bytes()), MetadataChecksum::Good);
+        assert_eq!(check(format!("{text}\n \t\n").as_bytes()), MetadataChecksum::Good);
         for bit in 0..text.len() * 8 {
             let mut changed = text.clone().into_bytes();
             changed[bit / 8] ^= 1 << (bit % 8);
             let found = check(&changed);
             // Hexadecimal digits may be in either case, which is not a change.
             let is_case = (changed[bit / 8] ^ 0x20) == text.as_bytes()[bit / 8] && changed[bit / 8].is_ascii_hexdigit();
-            assert!(matches!(found, Checked::Wrong(_)) || is_case, "bit {bit}: {found:?}");
+            assert!(matches!(found, MetadataChecksum::Wrong(_)) || is_case, "bit {bit}: {found:?}");
         }
     }
 
     #[test]
     fn metadata_without_checksums_is_unknown_and_a_part_without_one_is_wrong() {
-        assert_eq!(check(b""), Checked::Unknown);
-        assert_eq!(check(b"/* CTF 1.8 */\n/* crc32c 5 12345678 */\n"), Checked::Unknown);
+        assert_eq!(check(b""), MetadataChecksum::Unknown);
+        assert_eq!(check(b"/* CTF 1.8 */\n/* crc32c 5 12345678 */\n"), MetadataChecksum::Unknown);
         for tail in
             ["event { id = 1; };\n", "/*crc32c 0 0000000*/\n", "/*crc32c +0 00000000*/\n", "/*crc32c 0 00000001*/\n"]
         {
-            assert!(matches!(check((parts() + tail).as_bytes()), Checked::Wrong(_)), "{tail}");
+            assert!(matches!(check((parts() + tail).as_bytes()), MetadataChecksum::Wrong(_)), "{tail}");
         }
     }
 
@@ -124,9 +124,9 @@ mod tests {
     fn changed_text_gets_one_checksum_unless_it_was_wrong_before() {
         let text = parts();
         let changed = text.replace("major = 1", "major = 10").into_bytes();
-        assert!(matches!(check(&changed), Checked::Wrong(_)));
+        assert!(matches!(check(&changed), MetadataChecksum::Wrong(_)));
         let made = made_anew(text.as_bytes(), changed.clone());
-        assert_eq!(check(&made), Checked::Good);
+        assert_eq!(check(&made), MetadataChecksum::Good);
         assert_eq!(made.windows(BEGIN.len()).filter(|window| *window == BEGIN).count(), 1);
         assert_eq!(made_anew(&changed, changed.clone()), changed);
         assert_eq!(made_anew(b"old", b"new".to_vec()), b"new");

@@ -41,7 +41,7 @@ pub(super) struct Resolver {
 }
 
 /// A structure that encloses a path: its place, and the number of its members before the path.
-struct Enclosing {
+struct EnclosingStruct {
     place: Vec<usize>,
     before: usize,
 }
@@ -75,7 +75,7 @@ impl Resolver {
         which: usize,
         ty: &Type,
         place: &mut Vec<usize>,
-        enclosing: &mut Vec<Enclosing>,
+        enclosing: &mut Vec<EnclosingStruct>,
     ) -> Result<(), String> {
         self.step(1)?;
         if !ty.is_dynamic() {
@@ -83,7 +83,7 @@ impl Resolver {
         }
         match ty {
             Type::Struct(ty) => {
-                enclosing.push(Enclosing { place: place.clone(), before: 0 });
+                enclosing.push(EnclosingStruct { place: place.clone(), before: 0 });
                 for (index, field) in ty.fields.iter().enumerate() {
                     if let Some(innermost) = enclosing.last_mut() {
                         innermost.before = index;
@@ -148,7 +148,7 @@ impl Resolver {
         roots: &mut Roots<'_>,
         which: usize,
         reference: &Reference,
-        enclosing: &[Enclosing],
+        enclosing: &[EnclosingStruct],
     ) -> Result<(Slot, Type), String> {
         let (root, place) = self
             .locate(roots, which, &reference.path, enclosing)?
@@ -230,7 +230,7 @@ impl Resolver {
         roots: &Roots<'_>,
         which: usize,
         path: &[String],
-        enclosing: &[Enclosing],
+        enclosing: &[EnclosingStruct],
     ) -> Result<Option<(usize, Vec<usize>)>, String> {
         for outer in enclosing.iter().rev() {
             let Some(Type::Struct(ty)) = at(roots[which].as_ref(), &outer.place) else {

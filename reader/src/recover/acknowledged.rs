@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// The events acknowledged by peers.
 #[derive(Debug, Default)]
-pub(super) struct Acknowledged {
+pub(super) struct AcknowledgedEvents {
     /// The number of acknowledged events of each stream, by class and instance.
     events: BTreeMap<(u32, u64), u64>,
     pub(super) peers: Vec<String>,
@@ -25,7 +25,7 @@ struct Entry {
     acknowledged: Vec<(u32, u64, u64)>,
 }
 
-impl Acknowledged {
+impl AcknowledgedEvents {
     /// Reads the list of a process. Without a list, nothing was streamed.
     pub(super) fn read(source: ProcessSource<'_>, journal: &mut Journal) -> Self {
         let mut all = Self::default();

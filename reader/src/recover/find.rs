@@ -1,7 +1,7 @@
 //! Finds the directories of processes.
 
 use super::RecoverError;
-use crate::directories::{self, Visited};
+use crate::directories::{self, DirectoryMatch};
 use crate::error::ReadError;
 use crate::ring::RING_EXTENSION;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,11 @@ pub(super) fn processes(root: &Path) -> Result<Vec<PathBuf>, RecoverError> {
         let has = |name: &str| entries.iter().any(|(entry, kind)| kind.is_file() && entry.file_name() == name);
         let has_rings = entries.iter().any(|(entry, kind)| kind.is_file() && is_ring(&entry.path()));
         // If all rings are gone, the outputs may still have packets.
-        Ok(if has_rings || (has("metadata") && has("outputs")) { Visited::FoundWhole } else { Visited::Other })
+        Ok(if has_rings || (has("metadata") && has("outputs")) {
+            DirectoryMatch::FoundWhole
+        } else {
+            DirectoryMatch::Other
+        })
     })?;
     if found.is_empty() {
         return Err(no_rings("there are no ring files in it"));

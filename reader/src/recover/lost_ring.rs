@@ -1,7 +1,7 @@
 //! Streams whose ring is gone or unreadable: only the packets in outputs are left.
 
 use super::RecoverError;
-use super::outputs::Kept;
+use super::outputs::KeptStream;
 use super::packets::{Origin, Progress, take};
 use super::stream_file::StreamFile;
 use super::target::Target;
@@ -26,7 +26,7 @@ impl LostRing {
         self,
         metadata: &Metadata,
         target: &Target,
-        mut kept: Kept,
+        mut kept: KeptStream,
         walker: &mut Walker,
         account: &mut AccountBuilder,
         progress: &mut Progress<'_, '_>,

@@ -6,7 +6,7 @@ mod dt_files;
 use super::chunks;
 use super::process_source::ProcessSource;
 use super::removed::RemovedChunks;
-use crate::checked_packet::{self, Damaged};
+use crate::checked_packet::{self, DamagedPacket};
 use crate::decode::State;
 use crate::directories::stream_files;
 use crate::headers::Packets;
@@ -81,23 +81,23 @@ impl Outputs {
         stream: StreamKey,
         file: &str,
         journal: &mut Journal,
-    ) -> Option<Kept> {
+    ) -> Option<KeptStream> {
         for directories in self.directories() {
             let mut files: VecDeque<_> =
                 directories.iter().map(|directory| directory.join(file)).filter(|path| path.exists()).collect();
             while let Some(path) = files.pop_front() {
                 match FileWindow::open(&path) {
                     Ok(window) => {
-                        let mut kept = Kept::new(path, Window::of_file(window), metadata, stream);
+                        let mut kept = KeptStream::new(path, Window::of_file(window), metadata, stream);
                         if kept.find(metadata, journal).is_some() {
-                            return Some(Kept { files, removed: RemovedChunks::of(&directories), ..kept });
+                            return Some(KeptStream { files, removed: RemovedChunks::of(&directories), ..kept });
                         }
                     }
                     Err(error) => journal.wrong(format!("{}: {error}", path.display())),
                 }
             }
         }
-        self.dt_files.stream(stream).map(|(path, window)| Kept::new(path.to_owned(), window, metadata, stream))
+        self.dt_files.stream(stream).map(|(path, window)| KeptStream::new(path.to_owned(), window, metadata, stream))
     }
 
     /// The chunks of the first output from which some were removed.
@@ -134,7 +134,7 @@ impl Outputs {
 
 /// A stream kept by a sink, read packet by packet.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct KeptStream {
     path: PathBuf,
     window: Window,
     state: State,
@@ -148,7 +148,7 @@ pub(super) struct Kept {
     pub(super) removed: Option<RemovedChunks>,
 }
 
-impl Kept {
+impl KeptStream {
     fn new(path: PathBuf, mut window: Window, metadata: &Metadata, stream: StreamKey) -> Self {
         let offset = window.first();
         let state = State::new(metadata.slots());
@@ -199,11 +199,11 @@ impl Kept {
                     self.offset = length;
                 }
                 Ok(packet) if packet.size() <= rest => return Some(packet.size() as usize),
-                Ok(_) | Err(Damaged { short: true, .. }) => {
+                Ok(_) | Err(DamagedPacket { short: true, .. }) => {
                     journal.note(format!("{file}: its last {rest} bytes are a part of a packet, and left out"));
                     self.offset = length;
                 }
-                Err(Damaged { offset, reason, next, .. }) => {
+                Err(DamagedPacket { offset, reason, next, .. }) => {
                     let left_out = if next.is_some() { "left out" } else { "the rest of it is left out" };
                     journal.wrong(format!("{file}: byte {offset}: {reason}; {left_out}"));
                     (self.offset, self.number) = (next.unwrap_or(length), number);

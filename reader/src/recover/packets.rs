@@ -2,15 +2,15 @@
 
 use super::RecoverError;
 use super::meter::Meter;
-use super::outputs::Kept;
-use super::since::{Rest, leave_out_before};
+use super::outputs::KeptStream;
+use super::since::{PacketRemainder, leave_out_before};
 use super::stream_file::StreamFile;
 use super::summary::RecoveredProcess;
-use crate::checksum::{self, Checked, seal};
+use crate::checksum::{self, ChecksumResult, seal};
 use crate::error::ReadError;
 use crate::metadata::Metadata;
 use crate::ring::{Ring, RingPacket, Side, StreamCounters, SubBuffer};
-use crate::take::{Journal, Next, Position, StreamEnd, Walker};
+use crate::take::{Journal, NextPacket, Position, StreamEnd, Walker};
 use tracepoint_ring::channel::PacketHeader;
 
 /// The progress and the findings of a recovery.
@@ -59,7 +59,7 @@ impl<'a> StreamTaker<'a, '_, '_, '_> {
     pub(super) fn run(
         mut self,
         side: Side,
-        mut kept: Option<Kept>,
+        mut kept: Option<KeptStream>,
     ) -> Result<(StreamFile<'a>, StreamEnd), RecoverError> {
         let mut held = self.next_in_ring()?;
         while let Some(bytes) = kept.as_mut().and_then(|kept| kept.next(self.metadata, self.progress.journal)) {
@@ -105,7 +105,7 @@ impl<'a> StreamTaker<'a, '_, '_, '_> {
     fn take_from_ring(&mut self, packet: RingPacket) -> Result<(), RecoverError> {
         let RingPacket { number, open, mut bytes } = packet;
         let open_with = open.then_some(self.in_ring.counters.discarded);
-        let is_unchecked = checksum::check(&bytes) == Checked::None;
+        let is_unchecked = checksum::check(&bytes) == ChecksumResult::None;
         match self.take(&mut bytes, Origin::Ring { open: open_with })? {
             Some(Ok(next)) => {
                 if !next.is_empty() {
@@ -123,7 +123,7 @@ impl<'a> StreamTaker<'a, '_, '_, '_> {
         Ok(())
     }
 
-    fn take(&mut self, bytes: &mut [u8], origin: Origin) -> Result<Option<Result<Next, String>>, RecoverError> {
+    fn take(&mut self, bytes: &mut [u8], origin: Origin) -> Result<Option<Result<NextPacket, String>>, RecoverError> {
         take(bytes, origin, self.metadata, self.walker, &mut self.position, &mut self.file, &mut self.progress)
     }
 
@@ -142,7 +142,7 @@ pub(super) fn take(
     position: &mut Position,
     file: &mut StreamFile<'_>,
     progress: &mut Progress<'_, '_>,
-) -> Result<Option<Result<Next, String>>, RecoverError> {
+) -> Result<Option<Result<NextPacket, String>>, RecoverError> {
     progress.meter.pass(bytes.len());
     if PacketHeader::parse(bytes).sequence <= position.sequence {
         return Ok(None);
@@ -159,13 +159,13 @@ pub(super) fn take(
         }
         let records = next.after - next.before;
         match leave_out_before(progress.since, metadata, bytes) {
-            Rest::Whole => file.write(bytes, records)?,
-            Rest::Cut { bytes: size, left_out } => {
+            PacketRemainder::Whole => file.write(bytes, records)?,
+            PacketRemainder::Cut { bytes: size, left_out } => {
                 let bytes = &mut bytes[..size];
                 seal(bytes);
                 file.write(bytes, records.saturating_sub(left_out))?;
             }
-            Rest::Nothing => {}
+            PacketRemainder::Nothing => {}
         }
         position.advance(next, walker);
     }

@@ -1,7 +1,7 @@
 //! Recovers one process: its metadata, its rings one after another, its account.
 
 use super::RecoverError;
-use super::acknowledged::Acknowledged;
+use super::acknowledged::AcknowledgedEvents;
 use super::lost_ring::LostRing;
 use super::meter::Meter;
 use super::outputs::Outputs;
@@ -15,7 +15,7 @@ use super::target::Target;
 use crate::account::{Account, Chunk};
 use crate::error::ReadError;
 use crate::metadata::Metadata;
-use crate::record_sizes::RecordSizes;
+use crate::record::sizes::RecordSizes;
 use crate::ring::{EventCounters, Ring, Side, StreamCounters, StreamSnapshot};
 use crate::take::{AccountBuilder, Journal, Position, RingEnd, StreamEnd, Walker};
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +32,7 @@ struct Recovery<'a, 'm> {
     /// The removed chunks of its output.
     removed: Option<RemovedChunks>,
     outputs: Outputs,
-    acknowledged: Acknowledged,
+    acknowledged: AcknowledgedEvents,
     journal: Journal,
     account: AccountBuilder,
     walker: Walker,
@@ -60,7 +60,7 @@ pub(super) fn recover(
         journal.wrong(format!("{}: {reason}", source.path().join("metadata").display()));
     }
     let outputs = Outputs::read(source, &mut journal);
-    let acknowledged = Acknowledged::read(source, &mut journal);
+    let acknowledged = AcknowledgedEvents::read(source, &mut journal);
     let survey = Survey::of(source, &metadata, &outputs, &mut journal)?;
     let target = Target::create(out)?;
     meter.expect(survey.bytes);

@@ -9,7 +9,7 @@ use tracepoint_ring::channel::{HEADER_SIZE, PacketHeader};
 
 /// The remainder of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rest {
+pub(super) enum PacketRemainder {
     /// All of it.
     Whole,
     /// The first `bytes` bytes, after `left_out` events were left out.
@@ -19,18 +19,18 @@ pub(super) enum Rest {
 }
 
 /// Leaves out the events of a sound packet before `since`. A packet that was cut has to get a new checksum.
-pub(super) fn leave_out_before(since: u64, metadata: &Metadata, bytes: &mut [u8]) -> Rest {
+pub(super) fn leave_out_before(since: u64, metadata: &Metadata, bytes: &mut [u8]) -> PacketRemainder {
     let mut head = PacketHeader::parse(bytes);
     if head.begin >= since {
-        return Rest::Whole;
+        return PacketRemainder::Whole;
     }
     if head.end < since {
-        return Rest::Nothing;
+        return PacketRemainder::Nothing;
     }
-    let Some((at, first, left_out)) = first_from(since, metadata, bytes) else { return Rest::Nothing };
+    let Some((at, first, left_out)) = first_from(since, metadata, bytes) else { return PacketRemainder::Nothing };
     let end = usize::try_from(head.content_bits / 8).unwrap_or(0);
     if left_out == 0 || !(HEADER_SIZE..=end).contains(&at) || end > bytes.len() {
-        return Rest::Whole;
+        return PacketRemainder::Whole;
     }
     bytes.copy_within(at..end, HEADER_SIZE);
     let size = HEADER_SIZE + end - at;
@@ -38,7 +38,7 @@ pub(super) fn leave_out_before(since: u64, metadata: &Metadata, bytes: &mut [u8]
     head.events_before = head.events_before.saturating_add(left_out);
     head = PacketHeader { content_bits: size as u64 * 8, packet_bits: size as u64 * 8, ..head };
     head.write_to(bytes);
-    Rest::Cut { bytes: size, left_out }
+    PacketRemainder::Cut { bytes: size, left_out }
 }
 
 /// The offset of the first event at or after `since`, its time, and the number of events before it.

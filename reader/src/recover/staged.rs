@@ -13,14 +13,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A directory under its temporary name. Dropping it removes it, unless it was published.
 #[derive(Debug)]
-pub(super) struct Staged {
+pub(super) struct StagedDirectory {
     out: PathBuf,
     temporary: PathBuf,
     /// True if `out` existed, and contains the temporary directory.
     inside: bool,
 }
 
-impl Staged {
+impl StagedDirectory {
     /// A temporary directory for `out`, which must be empty if it exists. Creates missing parents.
     pub(super) fn begin(out: &Path) -> Result<Self, RecoverError> {
         let inside = match fs::symlink_metadata(out) {
@@ -83,7 +83,7 @@ impl Staged {
     }
 }
 
-impl Drop for Staged {
+impl Drop for StagedDirectory {
     fn drop(&mut self) {
         if !self.temporary.as_os_str().is_empty() {
             // A failure is harmless: the remaining directory is not a trace.
@@ -139,13 +139,15 @@ mod tests {
         let empty = temp.path().join("empty");
         fs::create_dir(&empty)?;
         for out in [temp.path().join("a/new"), empty] {
-            let staged = Staged::begin(&out)?;
+            let staged = StagedDirectory::begin(&out)?;
             fs::write(staged.path().join("metadata"), b"m")?;
             fs::write(staged.path().join("stream"), b"s")?;
             assert!(!out.join("metadata").exists());
             staged.publish()?;
             assert_eq!(names(&out), ["metadata", "stream"]);
-            let found = Staged::begin(&out).map(|_| ()).map_err(|error| matches!(error, RecoverError::NotEmpty { .. }));
+            let found = StagedDirectory::begin(&out)
+                .map(|_| ())
+                .map_err(|error| matches!(error, RecoverError::NotEmpty { .. }));
             assert_eq!(found, Err(true), "it is not empty");
         }
         assert_eq!((names(temp.path()).len(), names(&temp.path().join("a")).len()), (2, 1));
@@ -156,15 +158,15 @@ mod tests {
     fn what_is_not_published_leaves_nothing() -> Result<(), Box<dyn std::error::Error>> {
         let temp = tempfile::tempdir()?;
         let out = temp.path().join("out");
-        let (first, second) = (Staged::begin(&out)?, Staged::begin(&out)?);
+        let (first, second) = (StagedDirectory::begin(&out)?, StagedDirectory::begin(&out)?);
         fs::write(first.path().join("metadata"), b"1")?;
         first.publish()?;
         fs::write(second.path().join("metadata"), b"2")?;
         assert!(matches!(second.publish(), Err(RecoverError::NotEmpty { .. })));
-        drop(Staged::begin(&temp.path().join("other"))?);
+        drop(StagedDirectory::begin(&temp.path().join("other"))?);
         assert_eq!(names(temp.path()), ["out"]);
         assert_eq!(fs::read(out.join("metadata"))?, b"1");
-        assert!(matches!(Staged::begin(&out.join("metadata")), Err(RecoverError::Write { .. })), "a file");
+        assert!(matches!(StagedDirectory::begin(&out.join("metadata")), Err(RecoverError::Write { .. })), "a file");
         Ok(())
     }
 }

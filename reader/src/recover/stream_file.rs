@@ -2,7 +2,7 @@
 
 use super::RecoverError;
 use super::target::Target;
-use crate::account::{Before, StreamAccount};
+use crate::account::{PriorCounts, StreamAccount};
 use crate::checksum::sealed;
 use fileguard::Kept;
 use std::fs::File;
@@ -18,8 +18,8 @@ pub(super) struct StreamFile<'a> {
     /// The empty packet at the beginning of the stream.
     first: PacketHeader,
     /// An upper bound for the part of the stream in removed chunks, which is not in this file.
-    removed: Option<Before>,
-    before: Before,
+    removed: Option<PriorCounts>,
+    before: PriorCounts,
     packets: u64,
     /// Number of records written.
     records: u64,
@@ -27,12 +27,12 @@ pub(super) struct StreamFile<'a> {
 
 impl<'a> StreamFile<'a> {
     /// `removed` is an upper bound for the part of the stream in removed chunks.
-    pub(super) fn new(target: &'a Target, name: String, first: PacketHeader, removed: Option<Before>) -> Self {
-        Self { target, name, file: None, first, removed, before: Before::default(), packets: 0, records: 0 }
+    pub(super) fn new(target: &'a Target, name: String, first: PacketHeader, removed: Option<PriorCounts>) -> Self {
+        Self { target, name, file: None, first, removed, before: PriorCounts::default(), packets: 0, records: 0 }
     }
 
     /// Makes the file begin with this packet, after the removed chunks: a ring may still have packets that were in them.
-    fn begin_behind(&mut self, removed: Before, next: &PacketHeader) {
+    fn begin_behind(&mut self, removed: PriorCounts, next: &PacketHeader) {
         self.before.recorded = removed.recorded.min(next.events_before);
         self.before.written = removed.written.min(self.before.recorded);
         self.before.packets = removed.packets.min(next.sequence.saturating_sub(1));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// The result of a recovery.
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
-pub struct Recovered {
+pub struct RecoverySummary {
     /// Each process whose trace was written.
     pub processes: Vec<RecoveredProcess>,
     /// Each process that could not be recovered, if others could.
@@ -17,7 +17,7 @@ pub struct Recovered {
     pub not_begun: Vec<PathBuf>,
 }
 
-impl Recovered {
+impl RecoverySummary {
     /// True if everything could be read.
     pub fn is_complete(&self) -> bool {
         self.failed.is_empty() && self.processes.iter().all(|process| process.complete)

@@ -52,7 +52,7 @@ pub(crate) enum Access {
 
 /// The contents found in the place of a packet.
 #[derive(Debug, PartialEq, Eq)]
-enum Found {
+enum SlotContent {
     /// Zeros: the place was never used, or its memory was returned after all packets had been taken.
     Nothing,
     /// A place that the owner was preparing for the next packet.
@@ -81,16 +81,26 @@ impl Ring {
     ) -> Result<Result<usize, String>, ReadError> {
         let at = self.header.area(side).offset_of(number);
         Ok(match self.copy_packet(side, number, Access::Leased, bytes)? {
-            Found::Packet(length) => Ok(length),
-            Found::Malformed(reason) => Err(format!("the sub-buffer at byte {at}: {reason}")),
-            Found::Nothing | Found::Prepared | Found::Garbage | Found::OtherStream | Found::OtherPacket(_) => {
+            SlotContent::Packet(length) => Ok(length),
+            SlotContent::Malformed(reason) => Err(format!("the sub-buffer at byte {at}: {reason}")),
+            SlotContent::Nothing
+            | SlotContent::Prepared
+            | SlotContent::Garbage
+            | SlotContent::OtherStream
+            | SlotContent::OtherPacket(_) => {
                 Err(format!("the sub-buffer at byte {at} does not hold packet {}", sequence_of(number)))
             }
         })
     }
 
     /// Copies packet `number` to the start of `bytes`.
-    fn copy_packet(&self, side: Side, number: u64, access: Access, bytes: &mut Vec<u8>) -> Result<Found, ReadError> {
+    fn copy_packet(
+        &self,
+        side: Side,
+        number: u64,
+        access: Access,
+        bytes: &mut Vec<u8>,
+    ) -> Result<SlotContent, ReadError> {
         let slots = self.slots(side);
         let at = self.header.area(side).offset_of(number);
         let first = if access == Access::Leased { FIRST_READ.min(slots.size) as usize } else { HEADER_SIZE };
@@ -99,17 +109,17 @@ impl Ring {
         let head = PacketHeader::parse(bytes);
         if head.magic != PACKET_MAGIC {
             return Ok(match (head.magic, head.stream.uuid) {
-                (0, uuid) if uuid == [0; 16] => Found::Nothing,
+                (0, uuid) if uuid == [0; 16] => SlotContent::Nothing,
                 // When the owner prepares a place, it clears the magic first and keeps the uuid.
-                (0, uuid) if is_partly(&uuid, &self.uuid()) => Found::Prepared,
-                _ => Found::Garbage,
+                (0, uuid) if is_partly(&uuid, &self.uuid()) => SlotContent::Prepared,
+                _ => SlotContent::Garbage,
             });
         }
         if head.stream != self.stream(side) {
-            return Ok(Found::OtherStream);
+            return Ok(SlotContent::OtherStream);
         }
         if head.sequence != sequence_of(number) {
-            return Ok(Found::OtherPacket(head.sequence));
+            return Ok(SlotContent::OtherPacket(head.sequence));
         }
         let content = match access {
             Access::Leased => head.content_bits,
@@ -121,7 +131,10 @@ impl Ring {
             }
         };
         if !content.is_multiple_of(8) || content < HEADER_SIZE as u64 * 8 || content > slots.size * 8 {
-            return Ok(Found::Malformed(format!("a content of {content} bits does not fit into {} bytes", slots.size)));
+            return Ok(SlotContent::Malformed(format!(
+                "a content of {content} bits does not fit into {} bytes",
+                slots.size
+            )));
         }
         let length = (content / 8) as usize;
         grow(bytes, length);
@@ -138,20 +151,20 @@ impl Ring {
                 self.fill(&mut again, at)?;
                 let after = PacketHeader::parse(&again);
                 if (after.magic, after.sequence) != (head.magic, head.sequence) {
-                    return Ok(Found::Malformed("it was overwritten while it was read".to_owned()));
+                    return Ok(SlotContent::Malformed("it was overwritten while it was read".to_owned()));
                 }
                 number >= closed
             }
         };
         let packet_bits = PacketHeader::parse(bytes).packet_bits;
         if !is_open && packet_bits != content {
-            return Ok(Found::Malformed(format!(
+            return Ok(SlotContent::Malformed(format!(
                 "its packet is closed, and has {content} bits of content in {packet_bits} bits"
             )));
         }
         // The header copy may be newer than the size that was read first.
         bytes[CONTENT_SIZE..CONTENT_SIZE + 8].copy_from_slice(&content.to_le_bytes());
-        Ok(Found::Packet(length))
+        Ok(SlotContent::Packet(length))
     }
 }
 
@@ -185,20 +198,22 @@ impl<'a> SubBuffers<'a> {
         // The oldest packet and the open one share a sub-buffer: unless it contains the oldest packet, it is reported under the open one's number.
         let is_shared = number + count == self.closed;
         match found {
-            Found::Malformed(reason) => torn(reason),
-            Found::Packet(length) => {
+            SlotContent::Malformed(reason) => torn(reason),
+            SlotContent::Packet(length) => {
                 bytes.truncate(length);
                 Ok(Some(SubBuffer::Packet(RingPacket { number, open: number >= self.closed, bytes })))
             }
-            Found::Nothing if number < self.closed && number >= self.ring.released(self.side)? => {
+            SlotContent::Nothing if number < self.closed && number >= self.ring.released(self.side)? => {
                 torn(format!("packet number {} is missing there", sequence_of(number)))
             }
             _ if is_shared => Ok(None),
-            Found::Nothing => Ok(Some(SubBuffer::Unused)),
-            Found::Prepared if number >= self.closed => Ok(Some(SubBuffer::Unused)),
-            Found::Prepared | Found::Garbage => torn(format!("it does not hold packet number {}", sequence_of(number))),
-            Found::OtherStream => torn("it holds a packet of another trace or stream".to_owned()),
-            Found::OtherPacket(sequence) => {
+            SlotContent::Nothing => Ok(Some(SubBuffer::Unused)),
+            SlotContent::Prepared if number >= self.closed => Ok(Some(SubBuffer::Unused)),
+            SlotContent::Prepared | SlotContent::Garbage => {
+                torn(format!("it does not hold packet number {}", sequence_of(number)))
+            }
+            SlotContent::OtherStream => torn("it holds a packet of another trace or stream".to_owned()),
+            SlotContent::OtherPacket(sequence) => {
                 if number == self.closed && sequence.checked_add(count) == Some(sequence_of(self.closed)) {
                     return Ok(None);
                 }

@@ -10,8 +10,8 @@ use crate::headers::Headers;
 use crate::metadata::StreamClass;
 use crate::metadata::types::Type;
 use crate::packet::Packet;
-use crate::record_layout::ClassLayouts;
-use crate::records::{self, MAX_HELD};
+use crate::record::layout::ClassLayouts;
+use crate::record::scan::{self, MAX_HELD};
 use crate::source::{FileWindow, Source};
 use crate::view::EventView;
 use crate::window::Window;
@@ -167,7 +167,7 @@ impl StreamReader {
     /// Visits the records of the current packet, as long as their layouts are known. The next step is whatever follows them.
     pub(crate) fn visit(&mut self, layouts: &ClassLayouts, each: impl FnMut(&EventView<'_>)) {
         if let (Phase::Events(_, window, packet, body, events), Some(stream)) = (&mut self.phase, &self.stream) {
-            *events += records::visit(window, (packet, body), &mut self.state, stream, layouts, each);
+            *events += scan::visit(window, (packet, body), &mut self.state, stream, layouts, each);
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::decode::State;
 use crate::event::Stream;
 use crate::headers::Headers;
 use crate::packet::Packet;
-use crate::records::MAX_HELD;
+use crate::record::scan::MAX_HELD;
 use crate::source::{FileWindow, Source};
 use crate::window::Window;
 

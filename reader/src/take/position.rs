@@ -26,7 +26,7 @@ pub(crate) struct Position {
 
 /// A packet that fits after a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Next {
+pub(crate) struct NextPacket {
     /// Number of records in the stream before the packet.
     pub(crate) before: u64,
     /// Number of records in the stream up to its end.
@@ -36,7 +36,7 @@ pub(crate) struct Next {
     discarded: u64,
 }
 
-impl Next {
+impl NextPacket {
     pub(crate) const fn is_empty(&self) -> bool {
         self.before == self.after
     }
@@ -57,7 +57,7 @@ impl Position {
         metadata: &Metadata,
         bytes: &mut [u8],
         open: Option<u64>,
-    ) -> Result<Next, String> {
+    ) -> Result<NextPacket, String> {
         if let (Some(reason), None) = (checksum::check(bytes).damage(), open) {
             return Err(reason);
         }
@@ -75,7 +75,7 @@ impl Position {
         self.fits(&head, content.records, content.last)
     }
 
-    fn fits(&self, head: &PacketHeader, records: u64, last: u64) -> Result<Next, String> {
+    fn fits(&self, head: &PacketHeader, records: u64, last: u64) -> Result<NextPacket, String> {
         let reason = if head.sequence > MAX_SEQUENCE {
             "its packet_seq_num is out of range"
         } else if head.begin < self.end {
@@ -88,7 +88,7 @@ impl Position {
             "its events_discarded is less than that of the previous packet"
         } else if let Some(after) = head.events_before.checked_add(records) {
             let PacketHeader { events_before: before, sequence, end, discarded, .. } = *head;
-            return Ok(Next { before, after, sequence, end, discarded });
+            return Ok(NextPacket { before, after, sequence, end, discarded });
         } else {
             "its events_before is out of range"
         };
@@ -96,7 +96,7 @@ impl Position {
     }
 
     /// Moves past the packet that was checked last.
-    pub(crate) fn advance(&mut self, next: &Next, walker: &Walker) {
+    pub(crate) fn advance(&mut self, next: &NextPacket, walker: &Walker) {
         (self.records, self.sequence, self.end, self.discarded) = (next.after, next.sequence, next.end, next.discarded);
         for (id, found) in walker.counts() {
             self.events.entry(id).or_default().add(found);

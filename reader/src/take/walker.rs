@@ -2,7 +2,7 @@
 
 use crate::metadata::Metadata;
 use crate::packet::PacketDecoder;
-use crate::record_sizes::RecordSizes;
+use crate::record::sizes::RecordSizes;
 use tracepoint_ring::channel::{PacketHeader, StreamKey};
 
 /// Counts of one event.

@@ -20,7 +20,7 @@ mod session_core;
 mod text_assembly;
 mod totals;
 
-use super::report::{Counts, Ending, Report};
+use super::report::{Counts, Report, SessionEnd};
 use batch::BatchSession;
 use handshake::Handshake;
 use legacy::LegacySession;
@@ -30,7 +30,7 @@ use session_core::SessionCore;
 use std::num::NonZeroU64;
 use std::time::Duration;
 use tracepoint_wire::udp::client::DEFAULT_MTU;
-use tracepoint_wire::udp::{FromServer, Malformed, Welcome};
+use tracepoint_wire::udp::{DecodeError, FromServer, Welcome};
 
 /// The number of consecutive `connection refused` errors after which the server is considered gone.
 const REFUSALS: u32 = 3;
@@ -76,7 +76,7 @@ pub struct Client {
     phase: Phase,
     second_socket: SecondSocket,
     refusals: u32,
-    ending: Option<Ending>,
+    ending: Option<SessionEnd>,
 }
 
 #[derive(Debug)]
@@ -89,10 +89,10 @@ enum Phase {
 
 /// The successor of a phase.
 #[derive(Debug)]
-enum Next {
+enum Transition {
     Legacy(LegacyOrder),
     Batch { session: u32, seq: u32, welcome: Welcome },
-    Over(Ending),
+    Over(SessionEnd),
 }
 
 impl Client {
@@ -128,7 +128,7 @@ impl Client {
                 };
                 self.follow(next, now);
             }
-            Err(Malformed::Checksum) => counts.corrupted += 1,
+            Err(DecodeError::Checksum) => counts.corrupted += 1,
             Err(_) => counts.malformed += 1,
         }
     }
@@ -160,8 +160,8 @@ impl Client {
         if self.refusals >= REFUSALS {
             let next = match &mut self.phase {
                 Phase::Handshake(beginning) => beginning.give_up(),
-                Phase::Legacy(legacy) => Next::Over(legacy.give_up(&mut self.core, Ending::Gone)),
-                Phase::Batch(batch) => Next::Over(batch.give_up(&mut self.core, Ending::Gone)),
+                Phase::Legacy(legacy) => Transition::Over(legacy.give_up(&mut self.core, SessionEnd::Gone)),
+                Phase::Batch(batch) => Transition::Over(batch.give_up(&mut self.core, SessionEnd::Gone)),
                 Phase::Over => return,
             };
             self.follow(Some(next), now);
@@ -179,15 +179,15 @@ impl Client {
         self.follow(next, now);
     }
 
-    fn follow(&mut self, next: Option<Next>, now: Duration) {
+    fn follow(&mut self, next: Option<Transition>, now: Duration) {
         match next {
             None => {}
-            Some(Next::Legacy(order)) => self.phase = Phase::Legacy(LegacySession::new(order, now)),
-            Some(Next::Batch { session, seq, welcome }) => {
+            Some(Transition::Legacy(order)) => self.phase = Phase::Legacy(LegacySession::new(order, now)),
+            Some(Transition::Batch { session, seq, welcome }) => {
                 let batch = BatchSession::new(&mut self.core, session, seq, welcome, now);
                 self.phase = Phase::Batch(batch);
             }
-            Some(Next::Over(ending)) => {
+            Some(Transition::Over(ending)) => {
                 self.phase = Phase::Over;
                 self.ending = Some(ending);
             }
@@ -225,7 +225,7 @@ impl Client {
     }
 
     /// The way the session ended; `None` until then.
-    pub fn ending(&self) -> Option<Ending> {
+    pub fn ending(&self) -> Option<SessionEnd> {
         self.ending
     }
 }

@@ -9,7 +9,7 @@ use crate::packet::PacketDecoder;
 use crate::value::Value;
 use std::path::PathBuf;
 use tracepoint_wire::PacketHeader;
-use tracepoint_wire::udp::{INGEST_EVENT, Malformed};
+use tracepoint_wire::udp::{DecodeError, INGEST_EVENT};
 
 /// Decodes batches.
 #[derive(Debug, Default)]
@@ -128,7 +128,7 @@ fn is_text(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok_and(|text| !text.contains(|c: char| c.is_control() && c != '\t'))
 }
 
-fn damage(offset: u64, malformed: Malformed) -> Damage {
+fn damage(offset: u64, malformed: DecodeError) -> Damage {
     let reason = format!("a packet should start here: {malformed}");
     Damage { file: PathBuf::from("batch"), offset, reason }
 }

@@ -6,7 +6,7 @@
 
 mod missing;
 
-use missing::Missing;
+use missing::Gaps;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ pub(super) enum Arrival {
 }
 
 #[derive(Debug)]
-struct Held<T> {
+struct HeldMessage<T> {
     message: T,
     size: usize,
     since: Duration,
@@ -62,10 +62,10 @@ pub(super) struct Order<T> {
     next: u64,
     /// True if `next` is certain. Until then lower numbers may arrive, and nothing is delivered.
     open: bool,
-    held: BTreeMap<u64, Held<T>>,
+    held: BTreeMap<u64, HeldMessage<T>>,
     held_bytes: usize,
     /// Numbers that were reported as missing.
-    missing: Missing,
+    missing: Gaps,
     /// The last implausible number: a second one near it makes both plausible.
     implausible: Option<u32>,
     /// True if held messages are delivered without waiting for missing ones.
@@ -75,7 +75,7 @@ pub(super) struct Order<T> {
 impl<T> Order<T> {
     /// The first message has the number `next`.
     pub(super) fn new(next: u64, limits: Limits) -> Self {
-        let (held, missing) = (BTreeMap::new(), Missing::default());
+        let (held, missing) = (BTreeMap::new(), Gaps::default());
         Self { limits, next, open: true, held, held_bytes: 0, missing, implausible: None, closing: false }
     }
 
@@ -121,7 +121,7 @@ impl<T> Order<T> {
         }
         let overtaken = self.held.last_key_value().is_some_and(|(last, _)| *last > number);
         self.held_bytes += size;
-        self.held.insert(number, Held { message, size, since: now });
+        self.held.insert(number, HeldMessage { message, size, since: now });
         Arrival::Taken { overtaken }
     }
 

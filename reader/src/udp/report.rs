@@ -29,7 +29,7 @@ pub enum Report {
     /// Events, in the batch layout.
     Batch(EventBatch),
     /// Events or messages are missing here.
-    Lost(Lost),
+    Lost(LossReport),
     /// A message with this many events arrived after it was reported as missing. Its events are not delivered, because later ones were.
     Late(u64),
     /// The server was asked to stop.
@@ -76,7 +76,7 @@ impl EventBatch {
 /// A loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Lost {
+pub enum LossReport {
     /// Legacy layout: messages were lost. Their contents are not known.
     Messages {
         /// The number of the first message.
@@ -140,7 +140,7 @@ impl Counts {
 /// The way a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Ending {
+pub enum SessionEnd {
     /// The server ended it: all losses are known.
     Ended,
     /// The server was asked to stop and did not answer: losses at the end are not known.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::scan::{Counter, Scan};
-use super::{Check, Reading, Report};
+use super::{Check, ReadOptions, Report};
 use crate::account::{Account, ChannelAccount, StreamAccount, uuid_text};
 use crate::metadata::{EnvValue, Metadata};
 use crate::parallel;
@@ -34,13 +34,13 @@ pub(super) struct Balance<'a, 'r> {
     metadata: &'a Metadata,
     account: &'a Account,
     report: &'a mut Report,
-    reading: &'a mut Reading<'r>,
-    found: Found,
+    reading: &'a mut ReadOptions<'r>,
+    found: FileCounts,
 }
 
 /// Counts from the stream files.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct FileCounts {
     /// Number of events decoded in all files, by class and id.
     pub(super) decoded: BTreeMap<(u64, u64), u64>,
     /// The numbers of the first and the last packet, by class and instance.
@@ -52,9 +52,9 @@ impl<'a, 'r> Balance<'a, 'r> {
         directory: &'a Path,
         metadata: &'a Metadata,
         account: &'a Account,
-        (report, reading): (&'a mut Report, &'a mut Reading<'r>),
+        (report, reading): (&'a mut Report, &'a mut ReadOptions<'r>),
     ) -> Self {
-        Self { directory, metadata, account, report, reading, found: Found::default() }
+        Self { directory, metadata, account, report, reading, found: FileCounts::default() }
     }
 
     fn check(&mut self, rule: char, subject: &str, compares: &'static str, left: String, right: String, pass: bool) {
@@ -84,7 +84,7 @@ impl<'a, 'r> Balance<'a, 'r> {
     }
 
     /// Applies all rules except A and R.
-    pub(super) fn run(mut self, files: &[StreamFile]) -> Found {
+    pub(super) fn run(mut self, files: &[StreamFile]) -> FileCounts {
         let subject = self.directory.display().to_string();
         let uuid = self.metadata.uuid().map_or("none".to_owned(), uuid_text);
         self.equal('B', &subject, "the account's UUID = the metadata's", &self.account.trace_uuid, &uuid);

@@ -1,8 +1,8 @@
 //! Rule R: compares the chunks of a trace.
 
 use super::Check;
-use super::balance::Found;
-use crate::account::{Account, Before, ChannelAccount, Removed};
+use super::balance::FileCounts;
+use crate::account::{Account, ChannelAccount, PriorCounts, RemovedChunks};
 use crate::chunk::root;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 pub(super) struct Part {
     pub(super) directory: PathBuf,
     pub(super) account: Account,
-    pub(super) found: Found,
+    pub(super) found: FileCounts,
 }
 
 /// Applies rule R, and rule O to all chunks together, to the traces below `path` that consist of chunks.
@@ -92,7 +92,7 @@ impl Chunks<'_> {
         }
     }
 
-    fn removed(&mut self, first: &Part, removed: Removed) {
+    fn removed(&mut self, first: &Part, removed: RemovedChunks) {
         let before = first.account.channels.iter().flat_map(|channel| &channel.streams).map(|stream| stream.before);
         let (packets, events) = before.fold((0_u128, 0_u128), |(packets, events), before| {
             (packets + u128::from(before.packets), events + u128::from(before.written))
@@ -150,10 +150,10 @@ impl Chunks<'_> {
 
 /// The reason why a chunk does not continue the previous one.
 fn contradiction(before: &Part, after: &Part) -> Option<String> {
-    let mut ends: BTreeMap<(u64, u64), Before> = BTreeMap::new();
+    let mut ends: BTreeMap<(u64, u64), PriorCounts> = BTreeMap::new();
     for channel in &before.account.channels {
         for stream in &channel.streams {
-            let mut end = Before::default();
+            let mut end = PriorCounts::default();
             (end.recorded, end.packets) = (stream.recorded, stream.packets);
             (end.written, end.discarded) = (stream.written, stream.discarded);
             ends.insert((channel.id, stream.instance), end);

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 use tracepoint_reader::convert::{ConvertOptions, convert};
-use tracepoint_reader::{Follow, Item, Polled, Trace};
+use tracepoint_reader::{Follow, Item, PollResult, Trace};
 
 const OWN_OFFSET: i64 = 1_700_000_000_000_000_000;
 const SECOND: i64 = 1_000_000_000;
@@ -61,8 +61,8 @@ fn a_host_whose_clock_is_behind_is_merged_by_the_clock_of_the_collector() {
     let followed = std::iter::from_fn(|| {
         loop {
             match follow.poll().unwrap() {
-                Polled::Item(item) => return Some(item),
-                Polled::Ended => return None,
+                PollResult::Item(item) => return Some(item),
+                PollResult::Ended => return None,
                 _ => std::thread::sleep(std::time::Duration::from_millis(1)),
             }
         }

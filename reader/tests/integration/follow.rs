@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tracepoint_reader::metadata::with_checksum;
-use tracepoint_reader::{Follow, Item, Polled};
+use tracepoint_reader::{Follow, Item, PollResult};
 
 /// Time limit for conditions that normally become true quickly.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -70,9 +70,9 @@ fn events(follow: &mut Follow, time: Duration) -> Vec<i64> {
     let (mut times, mut moved) = (Vec::new(), Instant::now());
     while moved.elapsed() < time {
         match follow.poll().unwrap() {
-            Polled::Item(Item::Event(event)) => times.push(event.time_ns),
-            Polled::Item(item) => panic!("{item:?}"),
-            Polled::Ended => break,
+            PollResult::Item(Item::Event(event)) => times.push(event.time_ns),
+            PollResult::Item(item) => panic!("{item:?}"),
+            PollResult::Ended => break,
             _ => {
                 sleep(Duration::from_millis(10));
                 continue;
@@ -121,7 +121,7 @@ fn events_in_rings_hold_back_later_ones() {
     fs::remove_dir_all(&place.rings).unwrap();
     end(&place.trace);
     assert!(events(&mut follow, DEADLINE).is_empty());
-    assert!(matches!(follow.poll().unwrap(), Polled::Ended));
+    assert!(matches!(follow.poll().unwrap(), PollResult::Ended));
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn a_stream_that_appears_later_is_waited_for() {
     place.put(&late);
     // The rings are not available.
     let mut follow = Follow::open(std::slice::from_ref(&place.trace), i64::MIN).unwrap();
-    assert!(matches!(follow.poll().unwrap(), Polled::Wait), "the other thread has written nothing yet");
+    assert!(matches!(follow.poll().unwrap(), PollResult::Wait), "the other thread has written nothing yet");
     early.flush();
     early.drain(Consumer::Keeps);
     place.put(&early);
@@ -169,17 +169,17 @@ fn a_trace_does_not_end_between_two_chunks() {
     let mut follow = Follow::open(&[directory.path().to_owned()], i64::MIN).unwrap();
     let wait = Duration::from_millis(300);
     let mut polled = follow.poll().unwrap();
-    assert!(!matches!(polled, Polled::Ended));
+    assert!(!matches!(polled, PollResult::Ended));
     // Its metadata is being written.
     let packets = packets(5);
     chunk(2, &metadata[..metadata.len() - 4], &packets);
-    let mut shown = usize::from(matches!(polled, Polled::Item(_))) + events(&mut follow, wait).len();
+    let mut shown = usize::from(matches!(polled, PollResult::Item(_))) + events(&mut follow, wait).len();
     polled = follow.poll().unwrap();
-    assert!(matches!(polled, Polled::Wait), "{polled:?} after {shown} events");
+    assert!(matches!(polled, PollResult::Wait), "{polled:?} after {shown} events");
     end(&chunk(2, &metadata, &packets));
     shown += events(&mut follow, DEADLINE).len();
     assert_eq!((shown, follow.late()), (8, 0));
-    assert!(matches!(follow.poll().unwrap(), Polled::Ended));
+    assert!(matches!(follow.poll().unwrap(), PollResult::Ended));
 }
 
 /// A rotation moves a trace into its first chunk: also between a look and the reading of a packet that it found.
@@ -200,8 +200,8 @@ fn packets_of_a_trace_that_moves_are_found_again() {
     let mut follow = Follow::open(std::slice::from_ref(&trace), i64::MIN).unwrap();
     let mut next = || loop {
         match follow.poll().unwrap() {
-            Polled::Item(item) => break item,
-            Polled::Ended => panic!("it ends too early"),
+            PollResult::Item(item) => break item,
+            PollResult::Ended => panic!("it ends too early"),
             _ => sleep(Duration::from_millis(1)),
         }
     };
@@ -242,7 +242,7 @@ fn metadata_that_stays_unreadable_is_reported_once_and_not_waited_for() {
         end(&chunk);
     }
     let mut follow = Follow::open(&[directory.path().to_owned()], i64::MIN).unwrap();
-    let mut events = usize::from(matches!(follow.poll().unwrap(), Polled::Item(Item::Event(_))));
+    let mut events = usize::from(matches!(follow.poll().unwrap(), PollResult::Item(Item::Event(_))));
     // The third chunk gets its event later, which the metadata read so far describes. The fourth is unreadable.
     let [torn, unread] = [3, 4].map(|number| directory.path().join(format!("chunk-{number:06}/metadata")));
     fs::write(&torn, format!("{metadata}event {{")).unwrap();
@@ -253,12 +253,12 @@ fn metadata_that_stays_unreadable_is_reported_once_and_not_waited_for() {
     let (mut damaged, began) = (Vec::new(), Instant::now());
     loop {
         match follow.poll().unwrap() {
-            Polled::Item(Item::Event(_)) => events += 1,
-            Polled::Item(Item::Damage(damage)) => {
+            PollResult::Item(Item::Event(_)) => events += 1,
+            PollResult::Item(Item::Damage(damage)) => {
                 assert!(damage.reason.starts_with("the metadata cannot be read"), "{damage}");
                 damaged.push(damage.file);
             }
-            Polled::Ended => break,
+            PollResult::Ended => break,
             polled => assert!(began.elapsed() < DEADLINE, "{polled:?} after {events} events and {damaged:?}"),
         }
         sleep(Duration::from_millis(10));
@@ -289,8 +289,8 @@ fn metadata_that_has_changed_is_told_once_beside_the_events() {
     let (mut events, mut told, began) = (0, Vec::new(), Instant::now());
     loop {
         match follow.poll().unwrap() {
-            Polled::Item(Item::Event(_)) => events += 1,
-            Polled::Ended => break,
+            PollResult::Item(Item::Event(_)) => events += 1,
+            PollResult::Ended => break,
             polled => assert!(began.elapsed() < DEADLINE, "{polled:?} after {events} events"),
         }
         told.extend(follow.take_metadata_damage());

@@ -1,6 +1,6 @@
 //! Accounting of each stream's written packets, and the accounts of chunks derived from it.
 
-use crate::account::{Account, Before, Chunk, StreamAccount};
+use crate::account::{Account, Chunk, PriorCounts, StreamAccount};
 use crate::accounting::{channel_entry, event_entry};
 use crate::description::{ChannelDescription, EventDescription};
 use crate::trace_info::TraceInfo;
@@ -11,15 +11,15 @@ use tracepoint_ring::channel::{Packet, PacketHeader, StreamId};
 #[derive(Debug, Default)]
 struct Line {
     file: String,
-    now: Before,
+    now: PriorCounts,
     /// The counters at the beginning of the chunk.
-    before: Before,
+    before: PriorCounts,
 }
 
 impl Line {
     /// Creates the entry of a stream that begins, for this sink, with this packet without records. Earlier records are not part of the output.
     fn joined(first: &Packet<'_>) -> Self {
-        let mut before = Before::default();
+        let mut before = PriorCounts::default();
         (before.recorded, before.written) = (first.events_before, first.events_before);
         before.discarded = discarded(first);
         Self { file: String::new(), now: before, before }

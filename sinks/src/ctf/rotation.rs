@@ -1,7 +1,7 @@
 //! When a trace is rotated to the next chunk, and which chunks are retained.
 
 use super::accounting::Content;
-use crate::account::{Chunk, Removed};
+use crate::account::{Chunk, RemovedChunks};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ pub(super) struct Chunks {
     failed: Option<Instant>,
     /// Earlier chunks that are retained, oldest first.
     closed: VecDeque<(u64, Content)>,
-    removed: Removed,
+    removed: RemovedChunks,
 }
 
 impl Chunks {

@@ -14,7 +14,7 @@
 mod encode;
 
 use super::report::SinkReport;
-use super::source::{Drained, PacketSource, TakenPacket};
+use super::source::{DrainRound, PacketSource, TakenPacket};
 use super::{Drain, deliver, finish};
 use crate::account::{Account, StreamAccount};
 use crate::accounting::{channel_entry, event_entry};
@@ -93,7 +93,7 @@ impl Cpu {
 
 /// A packet that waits for the sinks.
 #[derive(Debug)]
-struct Waiting {
+struct WaitingPacket {
     cpu: u32,
     bytes: Vec<u8>,
     events_before: u64,
@@ -110,7 +110,7 @@ pub struct KernelRings {
     events: Vec<KernelEvent>,
     ids: HashMap<u16, u16>,
     cpus: BTreeMap<u32, Cpu>,
-    waiting: Vec<Waiting>,
+    waiting: Vec<WaitingPacket>,
     clamped: u64,
 }
 
@@ -143,14 +143,14 @@ impl PacketSource for KernelRings {
 
     fn close_packets(&mut self) {}
 
-    fn take(&mut self, deliver: Option<&mut dyn FnMut(&TakenPacket<'_>)>) -> Drained {
-        let Some(deliver) = deliver else { return Drained::default() };
-        let mut drained = Drained::default();
+    fn take(&mut self, deliver: Option<&mut dyn FnMut(&TakenPacket<'_>)>) -> DrainRound {
+        let Some(deliver) = deliver else { return DrainRound::default() };
+        let mut drained = DrainRound::default();
         for waiting in std::mem::take(&mut self.waiting) {
             drained.packets += 1;
             drained.bytes += waiting.bytes.len() as u64;
             let id = StreamId { class: CLASS, instance: waiting.cpu.into() };
-            let Waiting { bytes, events_before, events_after, .. } = &waiting;
+            let WaitingPacket { bytes, events_before, events_after, .. } = &waiting;
             deliver(&TakenPacket {
                 stream: StreamInfo { id, channel: CHANNEL.to_owned() },
                 packet: Packet { stream: id, bytes, events_before: *events_before, events_after: *events_after },
@@ -217,7 +217,7 @@ impl KernelRings {
         let (sequence, events_after) = (cpu.sequence, cpu.recorded);
         let header = PacketHeader { events_before, ..self.empty(number, sequence) }.with_size(bytes.len());
         PacketHeader { begin: begin.unwrap_or(header.end), ..header }.write_to(&mut bytes);
-        self.waiting.push(Waiting { cpu: number, bytes: sealed(bytes), events_before, events_after });
+        self.waiting.push(WaitingPacket { cpu: number, bytes: sealed(bytes), events_before, events_after });
     }
 }
 
@@ -301,7 +301,7 @@ impl Drain<KernelRings> {
             }
         }
         let ended: Vec<_> = source.cpus.iter().filter(|(_, cpu)| cpu.sequence > 0 || cpu.discarded > 0).collect();
-        let last = |(number, cpu): (&u32, &Cpu)| Waiting {
+        let last = |(number, cpu): (&u32, &Cpu)| WaitingPacket {
             cpu: *number,
             bytes: sealed(source.empty(*number, cpu.sequence + 1).bytes()).to_vec(),
             events_before: cpu.recorded,

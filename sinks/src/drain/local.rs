@@ -1,7 +1,7 @@
 //! The rings of this process.
 
 use super::report::SinkReport;
-use super::source::{Drained, PacketSource, TakenPacket};
+use super::source::{DrainRound, PacketSource, TakenPacket};
 use super::{Drain, deliver, finish};
 use crate::account::Account;
 use crate::accounting;
@@ -143,8 +143,8 @@ impl PacketSource for LocalRings {
         self.close_packets_before(clock::now(), OpenChannel::flush);
     }
 
-    fn take(&mut self, mut deliver: Option<&mut dyn FnMut(&TakenPacket<'_>)>) -> Drained {
-        let mut drained = Drained::default();
+    fn take(&mut self, mut deliver: Option<&mut dyn FnMut(&TakenPacket<'_>)>) -> DrainRound {
+        let mut drained = DrainRound::default();
         for channel in &self.channels {
             // If another process takes the packets, it watches how full the rings are.
             let fullness = if self.leaves_packets { channel.spares_taken() } else { channel.fullness() };

@@ -1,6 +1,6 @@
 //! Progress of taking each stream out of its ring.
 
-use crate::account::{Account, Before, Chunk, Removed, StreamAccount};
+use crate::account::{Account, Chunk, PriorCounts, RemovedChunks, StreamAccount};
 use crate::accounting::event_entry;
 use std::collections::HashMap;
 use tracepoint_reader::internal::sealed;
@@ -60,7 +60,7 @@ impl Progress {
     pub(super) fn chunk_from_here(&self) -> Option<Chunk> {
         let has_content = |stream: &StreamProgress| stream.records > 0 || stream.last.discarded > 0;
         self.0.values().any(has_content).then(|| {
-            let (mut chunk, mut removed) = (Chunk::default(), Removed::default());
+            let (mut chunk, mut removed) = (Chunk::default(), RemovedChunks::default());
             (removed.chunks, removed.events) = (1, self.0.values().map(|stream| stream.records).sum());
             (chunk.number, chunk.last, chunk.removed) = (2, true, removed);
             chunk
@@ -68,8 +68,8 @@ impl Progress {
     }
 
     /// Returns the counters of `stream` with which a sink that joined here begins.
-    pub(super) fn before(&self, stream: StreamId) -> Before {
-        let mut before = Before::default();
+    pub(super) fn before(&self, stream: StreamId) -> PriorCounts {
+        let mut before = PriorCounts::default();
         if let Some(stream) = self.0.get(&stream) {
             (before.recorded, before.written) = (stream.records, stream.records);
             before.discarded = stream.last.discarded;

@@ -4,7 +4,7 @@ mod from_metadata;
 
 use super::attached::AttachedSink;
 use super::report::SinkReport;
-use super::source::{Drained, PacketSource, TakenPacket};
+use super::source::{DrainRound, PacketSource, TakenPacket};
 use super::{Drain, deliver, finish};
 use crate::account::Account;
 use crate::description::{ChannelDescription, EventDescription};
@@ -55,10 +55,10 @@ impl PacketSource for RemoteRings {
 
     fn close_packets(&mut self) {}
 
-    fn take(&mut self, deliver: Option<&mut dyn FnMut(&TakenPacket<'_>)>) -> Drained {
-        let Some(deliver) = deliver else { return Drained::default() };
+    fn take(&mut self, deliver: Option<&mut dyn FnMut(&TakenPacket<'_>)>) -> DrainRound {
+        let Some(deliver) = deliver else { return DrainRound::default() };
         let round = self.consumer.take(|packet| hand_out(&packet, deliver));
-        Drained { packets: round.packets, bytes: round.bytes, ..Drained::default() }
+        DrainRound { packets: round.packets, bytes: round.bytes, ..DrainRound::default() }
     }
 
     fn account(&self, _: &[EventDescription]) -> Account {

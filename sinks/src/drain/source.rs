@@ -11,7 +11,7 @@ use tracepoint_ring::channel::Packet;
 /// Results of one round of [`Drain::drain`](super::Drain::drain).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Drained {
+pub struct DrainRound {
     /// Packets taken out of the rings.
     pub packets: u64,
     /// Their size in bytes.
@@ -58,7 +58,7 @@ pub trait PacketSource {
     fn close_packets(&mut self);
 
     /// Hands the closed packets to `deliver`; hands out none if that is `None`.
-    fn take(&mut self, deliver: Option<&mut dyn FnMut(&TakenPacket<'_>)>) -> Drained;
+    fn take(&mut self, deliver: Option<&mut dyn FnMut(&TakenPacket<'_>)>) -> DrainRound;
 
     /// Returns the counts so far for these events, in an account that is not complete. It does not cover the fate of packets after their rings.
     fn account(&self, events: &[EventDescription]) -> Account;

@@ -24,10 +24,10 @@ mod received;
 
 use super::connection::Control;
 use super::queue::{Queue, State};
-use super::session::{Next, Trouble};
+use super::session::{ConnectionError, NextStep};
 use super::streams::Streams;
 use super::throttle::Throttle;
-use data::{Data, Sending};
+use data::{Data, OutgoingPacket};
 pub(super) use kept::Kept;
 #[cfg(feature = "nats")]
 pub(super) use kept::SentPacket;
@@ -68,10 +68,10 @@ pub(super) struct Collector {
     /// The streams for which the collector had no room, and since when.
     refused: BTreeMap<usize, Instant>,
     /// Packets to send again.
-    again: VecDeque<Again>,
-    sending: Option<Sending>,
+    again: VecDeque<Retransmission>,
+    sending: Option<OutgoingPacket>,
     /// The packet whose rest waits while another one is sent again.
-    interrupted: Option<Sending>,
+    interrupted: Option<OutgoingPacket>,
     /// Set while the collector cannot store.
     is_paused: bool,
     /// Set when the time for sending the rest is over: no more packets are sent.
@@ -93,7 +93,7 @@ struct Names {
 
 /// A packet to send again: its stream and number, and the requested part; `None` means the whole packet.
 #[derive(Debug, PartialEq, Eq)]
-struct Again {
+struct Retransmission {
     stream: usize,
     seq: u64,
     part: Option<(u32, u32)>,
@@ -120,11 +120,11 @@ impl Collector {
         queue: &Queue,
         (streams, kept): (&mut Streams, &mut Kept),
         now: Instant,
-    ) -> Result<Next, Trouble> {
+    ) -> Result<NextStep, ConnectionError> {
         self.control.receive()?;
         self.handle_messages(queue, (streams, kept), now)?;
         if self.phase == Phase::Done {
-            return Ok(Next::Over);
+            return Ok(NextStep::Over);
         }
         self.control.check()?;
         if now.duration_since(self.heard) > SILENCE {
@@ -151,11 +151,11 @@ impl Collector {
         self.close_if_done(queue, streams, kept);
         self.control.flush()?;
         let until = self.probe_at.min(self.heard + SILENCE);
-        Ok(Next::At([again, self.data.keep_open(now)].into_iter().flatten().chain([until]).min()))
+        Ok(NextStep::At([again, self.data.keep_open(now)].into_iter().flatten().chain([until]).min()))
     }
 
     /// Returns the packets that are being sent.
-    fn present(&self) -> impl Iterator<Item = &Sending> {
+    fn present(&self) -> impl Iterator<Item = &OutgoingPacket> {
         self.sending.iter().chain(&self.interrupted)
     }
 
@@ -193,7 +193,7 @@ impl Collector {
         let promised = streams.promise(time).filter_map(|(number, sent)| {
             let handle = self.handles.get(&number).copied().flatten()?;
             Some(match sending.filter(|sending| sending.handle() == handle) {
-                Some(Sending { packet, .. }) => {
+                Some(OutgoingPacket { packet, .. }) => {
                     SyncEntry { handle, last: packet.prev_seq, time: sent.promised.min(packet.packet.header.begin) }
                 }
                 None => SyncEntry { handle, last: sent.last.map_or(NO_SEQ, |last| last.sequence), time: sent.promised },

@@ -4,7 +4,7 @@ use super::collector::{Collector, Kept};
 use super::connection::Control;
 use super::options::StreamOptions;
 use super::queue::{Item, Queue, QueuedPacket};
-use super::session::{Identity, Next};
+use super::session::{Identity, NextStep};
 use super::streams::Streams;
 use crate::account::Account;
 use crate::destination::Destination;
@@ -27,7 +27,7 @@ const HEADER: usize = 96;
 
 /// The collector's ends of the connections.
 #[derive(Debug)]
-struct Far {
+struct PeerEnd {
     control: TcpStream,
     /// The TCP data connection, if there is one.
     data: Option<TcpStream>,
@@ -45,7 +45,7 @@ pub struct Driver {
     kept: Kept,
     listeners: [TcpListener; 2],
     datagrams: UdpSocket,
-    far: Far,
+    peer_end: PeerEnd,
     /// The sender's end before the session is opened; then the session.
     near: Option<fileguard::Kept<TcpStream>>,
     session: Option<Collector>,
@@ -78,7 +78,7 @@ impl Driver {
             "/* CTF 1.8 */".clone_into(&mut state.metadata);
             state.packet_sizes.insert(0, 1 << 14);
         });
-        let (near, far) = connect(&listeners[0])?;
+        let (near, peer_end) = connect(&listeners[0])?;
         Ok(Self {
             options,
             identity,
@@ -87,7 +87,7 @@ impl Driver {
             kept: Kept::new()?,
             listeners,
             datagrams,
-            far,
+            peer_end,
             near: Some(near),
             session: None,
             now: Instant::now(),
@@ -111,7 +111,7 @@ impl Driver {
     /// Sends arbitrary bytes from the collector.
     pub fn bytes(&mut self, bytes: &[u8]) {
         // A sender that no longer reads may accept only part of it.
-        let _ = self.far.control.write(bytes);
+        let _ = self.peer_end.control.write(bytes);
         self.advance();
     }
 
@@ -130,8 +130,8 @@ impl Driver {
             return self.hang_up();
         }
         // Connections of failed attempts come first.
-        self.far.data = std::iter::from_fn(|| self.listeners[1].accept().ok()).last().map(|(socket, _)| socket);
-        if let Some(data) = &self.far.data {
+        self.peer_end.data = std::iter::from_fn(|| self.listeners[1].accept().ok()).last().map(|(socket, _)| socket);
+        if let Some(data) = &self.peer_end.data {
             let _ = data.set_nonblocking(true).and_then(|()| Ok(set_socket_linger(data, Some(Duration::ZERO))?));
         }
         self.advance();
@@ -140,8 +140,8 @@ impl Driver {
     /// Closes the control connection from the collector's side; the sender reconnects.
     pub fn hang_up(&mut self) {
         self.session = None;
-        if let Ok((near, far)) = connect(&self.listeners[0]) {
-            (self.near, self.far) = (Some(near), far);
+        if let Ok((near, peer_end)) = connect(&self.listeners[0]) {
+            (self.near, self.peer_end) = (Some(near), peer_end);
         }
     }
 
@@ -218,7 +218,7 @@ impl Driver {
         if let Some(session) = &mut self.session {
             let next = session.advance(&self.queue, (&mut self.streams, &mut self.kept), self.now);
             self.hear();
-            if !matches!(next, Ok(Next::At(_))) {
+            if !matches!(next, Ok(NextStep::At(_))) {
                 self.hang_up();
             }
         }
@@ -228,7 +228,7 @@ impl Driver {
     }
 
     fn hear(&mut self) {
-        let Far { control, data, said, data_said } = &mut self.far;
+        let PeerEnd { control, data, said, data_said } = &mut self.peer_end;
         receive(control, said);
         while let Some(header) = FrameHeader::decode(said).map(|header| header.expect("a header of a sender")) {
             let Some(payload) = said.get(FRAME_HEADER..FRAME_HEADER + header.size) else { break };
@@ -255,13 +255,13 @@ impl Driver {
 }
 
 /// Opens a connection without `TIME_WAIT` at its end, so that many thousands of inputs find free ports.
-fn connect(listener: &TcpListener) -> io::Result<(fileguard::Kept<TcpStream>, Far)> {
+fn connect(listener: &TcpListener) -> io::Result<(fileguard::Kept<TcpStream>, PeerEnd)> {
     let near = TcpStream::connect(listener.local_addr()?)?;
     let (control, _) = listener.accept()?;
     set_socket_linger(&control, Some(Duration::ZERO))?;
     near.set_nonblocking(true)?;
     control.set_nonblocking(true)?;
-    Ok((fileguard::Kept::new(near)?, Far { control, data: None, said: Vec::new(), data_said: Vec::new() }))
+    Ok((fileguard::Kept::new(near)?, PeerEnd { control, data: None, said: Vec::new(), data_said: Vec::new() }))
 }
 
 fn receive(socket: &mut TcpStream, into: &mut Vec<u8>) {
@@ -272,7 +272,7 @@ fn receive(socket: &mut TcpStream, into: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tracepoint_wire::stream::{Announced, Nack, NackEntry, Ready, ToSender, Welcome};
+    use tracepoint_wire::stream::{AnnounceReply, Nack, NackEntry, Ready, ToSender, Welcome};
 
     /// The kind of the first message of the stream protocol.
     const FIRST_MESSAGE: u32 = 0x5450_0000;
@@ -311,13 +311,13 @@ mod tests {
         driver.options.bandwidth.begin();
         connect(&mut driver, false);
         driver.packet(0, 0, 100_000);
-        say(&mut driver, &ToSender::Announced(Announced { request: 0, handle: 1, next: 0 }));
+        say(&mut driver, &ToSender::Announced(AnnounceReply { request: 0, handle: 1, next: 0 }));
         driver.hang_up();
         connect(&mut driver, true);
-        say(&mut driver, &ToSender::Announced(Announced { request: 0, handle: 2, next: 0 }));
+        say(&mut driver, &ToSender::Announced(AnnounceReply { request: 0, handle: 2, next: 0 }));
         let sent = |driver: &mut Driver| {
             driver.advance();
-            driver.far.data_said.len()
+            driver.peer_end.data_said.len()
         };
         let began = Instant::now();
         while sent(&mut driver) == 0 {

@@ -1,14 +1,17 @@
 //! Commands of the relay protocol at the beginning of a session, whose answers are waited for.
 
 use super::connection::Control;
-use super::session::Trouble;
+use super::session::ConnectionError;
 use std::io::{self, ErrorKind};
 use std::time::Instant;
 use tracepoint_wire::Decoded;
 use tracepoint_wire::relay::{Command, Reply};
 
-pub(super) fn no_relay(answer: &str) -> Trouble {
-    Trouble::Temporary(io::Error::new(ErrorKind::InvalidData, format!("the peer is no relay: it gave {answer}")))
+pub(super) fn no_relay(answer: &str) -> ConnectionError {
+    ConnectionError::Temporary(io::Error::new(
+        ErrorKind::InvalidData,
+        format!("the peer is no relay: it gave {answer}"),
+    ))
 }
 
 /// Sends a command of the relay protocol and waits for its answer.
@@ -17,7 +20,7 @@ pub(super) fn ask(
     command: &Command<'_>,
     minor: u32,
     deadline: Instant,
-) -> Result<Reply, Trouble> {
+) -> Result<Reply, ConnectionError> {
     command.encode(minor, control.output());
     loop {
         match Reply::decode(command, control.input(), minor) {

@@ -22,9 +22,9 @@ use super::collector::{Kept, SentPacket};
 use super::options::StreamOptions;
 use super::promise;
 use super::queue::{Item, Queue, QueuedPacket};
-use super::session::{Identity, Next, Trouble};
+use super::session::{ConnectionError, Identity, NextStep};
 use super::streams::Streams;
-use super::throttle::{Framing, Throttle, Ticket};
+use super::throttle::{FrameLayout, Throttle, Ticket};
 use crate::stream_stats::LostPackets;
 use link::Link;
 pub(super) use published::Published;
@@ -52,17 +52,17 @@ pub(super) struct Nats {
     /// Maximum number of bytes in packets published and not yet stored.
     window: u64,
     /// Messages published and not yet stored, in order.
-    underway: VecDeque<Underway>,
+    in_flight: VecDeque<InFlight>,
     /// Unconfirmed packets of an earlier connection, by stream and number.
     again: VecDeque<(usize, u64)>,
-    sending: Option<Sending>,
+    sending: Option<OutgoingPacket>,
     /// The remaining messages of the end, once that has begun.
     closing: Option<VecDeque<Publish>>,
     has_stored: bool,
 }
 
 #[derive(Debug)]
-enum Underway {
+enum InFlight {
     /// A message that must be stored before the next one is published.
     Step(Step),
     Packet(usize, u64),
@@ -71,7 +71,7 @@ enum Underway {
 
 /// A packet that waits for the bandwidth caps.
 #[derive(Debug)]
-struct Sending {
+struct OutgoingPacket {
     stream: usize,
     packet: Arc<SentPacket>,
     ticket: Ticket,
@@ -85,12 +85,12 @@ impl Nats {
         (kept, queue): (&Kept, &Queue),
         streams: &Streams,
         deadline: Instant,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, ConnectionError> {
         let link = Link::open(broker, deadline)?;
         let largest = queue.lock().packet_sizes.values().copied().max().unwrap_or_default();
         let most = link.server.max_payload;
         if largest.saturating_add(OVERHEAD) > most {
-            return Err(Trouble::Final(format!(
+            return Err(ConnectionError::Final(format!(
                 "packets of the session have up to {largest} bytes, and the broker takes messages of at most {most}: divide the rings into more \
                  packets (`packets` of the channel), or set `max_payload` of the server to at least {}",
                 largest.saturating_add(OVERHEAD)
@@ -100,13 +100,13 @@ impl Nats {
         let sync_interval = u32::try_from(options.sync_interval.as_millis()).unwrap_or(u32::MAX);
         let again = (0..streams.count())
             .flat_map(|stream| kept.within(stream, 0, NO_SEQ).into_iter().map(move |seq| (stream, seq)));
-        let framing = Framing { unit: None, header: OVERHEAD / 16 };
+        let framing = FrameLayout { unit: None, header: OVERHEAD / 16 };
         Ok(Self {
             name: format!("broker {}", link.server.name),
             publication: entries::publication(identity, sync_interval, window),
             throttle: Throttle::new(options.bandwidth.clone(), framing, options.sync_interval),
             window,
-            underway: VecDeque::new(),
+            in_flight: VecDeque::new(),
             again: again.collect(),
             sending: None,
             closing: None,
@@ -135,13 +135,13 @@ impl Nats {
         &mut self,
         queue: &Queue,
         (streams, kept): (&mut Streams, &mut Kept),
-    ) -> Result<Next, Trouble> {
+    ) -> Result<NextStep, ConnectionError> {
         for _ in 0..self.link.stored()? {
             self.has_stored = true;
-            match self.underway.pop_front() {
-                Some(Underway::Step(step)) => kept.published.done(step),
-                Some(Underway::Packet(stream, seq)) => kept.acknowledge(stream, seq + 1, queue),
-                Some(Underway::Other) | None => {}
+            match self.in_flight.pop_front() {
+                Some(InFlight::Step(step)) => kept.published.done(step),
+                Some(InFlight::Packet(stream, seq)) => kept.acknowledge(stream, seq + 1, queue),
+                Some(InFlight::Other) | None => {}
             }
         }
         let mut goes_on = true;
@@ -151,16 +151,16 @@ impl Nats {
                 break;
             }
         }
-        if self.closing.as_ref().is_some_and(VecDeque::is_empty) && self.underway.is_empty() {
-            return Ok(Next::Over);
+        if self.closing.as_ref().is_some_and(VecDeque::is_empty) && self.in_flight.is_empty() {
+            return Ok(NextStep::Over);
         }
         let ticket = self.sending.as_ref().map(|sending| sending.ticket.time());
-        Ok(Next::At(if goes_on { Some(Instant::now()) } else { ticket }))
+        Ok(NextStep::At(if goes_on { Some(Instant::now()) } else { ticket }))
     }
 
-    fn put(&mut self, message: Publish, underway: Underway) {
+    fn put(&mut self, message: Publish, in_flight: InFlight) {
         self.link.publish(message);
-        self.underway.push_back(underway);
+        self.in_flight.push_back(in_flight);
     }
 
     /// Takes one step for a message: publishes it, begins it, or reserves bandwidth for it. Returns `false` if nothing is possible now.
@@ -168,19 +168,19 @@ impl Nats {
         if self.sending.is_some() {
             return self.send(queue, streams);
         }
-        let has_step = self.underway.iter().any(|it| matches!(it, Underway::Step(_)));
-        if has_step || self.underway.len() >= MAX_UNDERWAY {
+        let has_step = self.in_flight.iter().any(|it| matches!(it, InFlight::Step(_)));
+        if has_step || self.in_flight.len() >= MAX_UNDERWAY {
             self.throttle.not_ready();
             return false;
         }
         if let Some(closing) = &mut self.closing {
             let Some(message) = closing.pop_front() else { return false };
             self.link.publish(message);
-            self.underway.push_back(Underway::Other);
+            self.in_flight.push_back(InFlight::Other);
             return true;
         }
         if !kept.published.hello() {
-            self.put(self.publication.hello(), Underway::Step(Step::Hello));
+            self.put(self.publication.hello(), InFlight::Step(Step::Hello));
             return true;
         }
         if self.put_metadata(queue, kept) {
@@ -189,7 +189,7 @@ impl Nats {
         if let Some((stream, seq)) = self.again.pop_front() {
             let Some(packet) = kept.get(stream, seq) else { return true };
             let ticket = self.throttle.ticket(0..packet.packet.content().len());
-            self.sending = Some(Sending { stream, packet, ticket });
+            self.sending = Some(OutgoingPacket { stream, packet, ticket });
             return true;
         }
         self.begin_item(queue, streams, kept) || self.begin_close(queue, streams)
@@ -201,7 +201,7 @@ impl Nats {
         let Some((piece, end)) = kept.published.metadata(state.metadata.as_bytes()) else { return false };
         let message = self.publication.metadata(Piece { offset: (end - piece.len()) as u64, bytes: piece });
         drop(state);
-        self.put(message, Underway::Step(Step::Metadata(end)));
+        self.put(message, InFlight::Step(Step::Metadata(end)));
         true
     }
 
@@ -229,7 +229,7 @@ impl Nats {
             let size = state.packet_sizes.get(&info.id.class).copied().unwrap_or_default();
             drop(state);
             let message = entries::announce(&self.publication, &self.identity, stream, (info, size));
-            self.put(message, Underway::Step(Step::Announce(stream)));
+            self.put(message, InFlight::Step(Step::Announce(stream)));
             return true;
         }
         let item = state.items.pop_front();
@@ -239,7 +239,7 @@ impl Nats {
             (Some(Item::Sync(time)), _) => {
                 kept.published.syncs += 1;
                 for message in self.publication.sync(kept.published.syncs, time, &entries::sync(time, streams)) {
-                    self.put(message, Underway::Other);
+                    self.put(message, InFlight::Other);
                 }
             }
             _ => {}
@@ -270,7 +270,7 @@ impl Nats {
         };
         let packet = SentPacket::next(sent, packet);
         kept.add(stream, &packet, true);
-        self.sending = Some(Sending { stream, packet, ticket });
+        self.sending = Some(OutgoingPacket { stream, packet, ticket });
     }
 
     /// Publishes the current packet once its time has come and bandwidth for all of it is reserved.
@@ -281,13 +281,13 @@ impl Nats {
             sending.ticket = self.throttle.ticket(sending.ticket.end..content.len());
             return true;
         }
-        let Some(Sending { stream, packet, .. }) = self.sending.take() else { return false };
+        let Some(OutgoingPacket { stream, packet, .. }) = self.sending.take() else { return false };
         let seq = packet.packet.header.sequence;
         let route = Route { handle: stream as u64, seq, prev_seq: packet.prev_seq, circuit_id: 0 };
         let info = &streams.get(stream).info;
         let key = (info.id.class, info.id.instance);
         let message = self.publication.packet(key, &info.file_name(), route, packet.packet.content());
-        self.put(message, Underway::Packet(stream, seq));
+        self.put(message, InFlight::Packet(stream, seq));
         queue.count_sent(&packet.packet);
         true
     }
@@ -295,7 +295,7 @@ impl Nats {
     /// Begins the end once everything is stored.
     fn begin_close(&mut self, queue: &Queue, streams: &mut Streams) -> bool {
         let state = queue.lock();
-        if !state.ended || !state.items.is_empty() || !self.underway.is_empty() {
+        if !state.ended || !state.items.is_empty() || !self.in_flight.is_empty() {
             return false;
         }
         let account = state.whole_account().as_ref().map(crate::account::Account::to_json).unwrap_or_default();

@@ -6,7 +6,7 @@ use super::greeting::{ask, no_relay};
 use super::options::StreamOptions;
 use super::queue::Queue;
 use super::relay::Relay;
-use super::session::{Identity, Next, Trouble};
+use super::session::{ConnectionError, Identity, NextStep};
 use super::streams::Streams;
 use rustix::event::PollFd;
 use std::time::Instant;
@@ -33,7 +33,7 @@ impl Peer {
         #[cfg_attr(not(feature = "nats"), expect(unused_variables))] streams: &Streams,
         connection: u64,
         deadline: Instant,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, ConnectionError> {
         #[cfg(feature = "nats")]
         if let Some(broker) = &options.broker {
             let nats = super::nats::Nats::open(broker, (options, identity), (kept, queue), streams, deadline)?;
@@ -47,7 +47,7 @@ impl Peer {
         };
         if version.major != MAJOR || version.minor < MINOR_WITH_CHUNKS {
             let Version { major, minor } = version;
-            return Err(Trouble::Final(format!(
+            return Err(ConnectionError::Final(format!(
                 "the relay speaks version {major}.{minor}; 2.{MINOR_WITH_CHUNKS} is needed"
             )));
         }
@@ -65,12 +65,12 @@ impl Peer {
             }
         }
         if options.key.is_some() {
-            return Err(Trouble::Final(
+            return Err(ConnectionError::Final(
                 "the peer speaks the protocol of stock relays, which has no shared key".to_owned(),
             ));
         }
         if options.udp {
-            return Err(Trouble::Final(
+            return Err(ConnectionError::Final(
                 "the peer is a stock relay, which takes no data over UDP; stream over TCP".to_owned(),
             ));
         }
@@ -102,7 +102,7 @@ impl Peer {
         queue: &Queue,
         (streams, kept): (&mut Streams, &mut Kept),
         now: Instant,
-    ) -> Result<Next, Trouble> {
+    ) -> Result<NextStep, ConnectionError> {
         match self {
             Self::Relay(relay) => relay.advance(queue, streams, now),
             Self::Collector(collector) => collector.advance(queue, (streams, kept), now),

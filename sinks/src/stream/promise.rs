@@ -9,17 +9,17 @@ use tracepoint_ring::channel::{HEADER_SIZE, PacketHeader};
 
 /// Error: a packet contains a record from before the promised time.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Late;
+pub(super) struct LateRecord;
 
 /// Makes the packet begin at `promised` or later; `header` is its header.
-pub(super) fn keep(packet: &mut [u8], header: &mut PacketHeader, promised: u64) -> Result<(), Late> {
+pub(super) fn keep(packet: &mut [u8], header: &mut PacketHeader, promised: u64) -> Result<(), LateRecord> {
     if header.begin >= promised {
         return Ok(());
     }
     let word =
         packet.get(HEADER_SIZE..).and_then(|records| records.first_chunk()).map(|word| u64::from_le_bytes(*word));
     if word.is_some_and(|word| extend_time(header.begin, word >> 16) < promised) {
-        return Err(Late);
+        return Err(LateRecord);
     }
     header.begin = promised;
     header.end = header.end.max(promised);
@@ -31,7 +31,7 @@ pub(super) fn keep(packet: &mut [u8], header: &mut PacketHeader, promised: u64) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tracepoint_reader::internal::{Checked, check, sealed};
+    use tracepoint_reader::internal::{ChecksumResult, check, sealed};
     use tracepoint_ring::channel::StreamKey;
 
     fn packet(begin: u64, records: &[u64]) -> (Vec<u8>, PacketHeader) {
@@ -53,14 +53,14 @@ mod tests {
         let (mut bytes, mut header) = packet(100, &[150, 170]);
         assert_eq!(keep(&mut bytes, &mut header, 150), Ok(()));
         assert_eq!((header.begin, header.end), (150, 170));
-        assert_eq!((PacketHeader::parse(&bytes), check(&bytes)), (header, Checked::Good));
-        assert_eq!(keep(&mut bytes, &mut header, 151), Err(Late));
+        assert_eq!((PacketHeader::parse(&bytes), check(&bytes)), (header, ChecksumResult::Good));
+        assert_eq!(keep(&mut bytes, &mut header, 151), Err(LateRecord));
     }
 
     #[test]
     fn an_empty_packet_moves_as_a_whole() {
         let (mut bytes, mut header) = packet(100, &[]);
         assert_eq!(keep(&mut bytes, &mut header, 300), Ok(()));
-        assert_eq!((header.begin, header.end, check(&bytes)), (300, 300, Checked::Good));
+        assert_eq!((header.begin, header.end, check(&bytes)), (300, 300, ChecksumResult::Good));
     }
 }

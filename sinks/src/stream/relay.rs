@@ -31,13 +31,13 @@ use super::connection::Control;
 use super::delivery::Count;
 use super::metadata_packets;
 use super::queue::{Queue, QueuedPacket};
-use super::session::{Identity, Next, Trouble};
+use super::session::{ConnectionError, Identity, NextStep};
 use super::streams::Streams;
 use super::throttle::{Throttle, Ticket};
 use crate::stream_stats::LostPackets;
 use fileguard::Kept;
 use heartbeat::Heartbeat;
-use replies::Expected;
+use replies::ExpectedReply;
 use rustix::event::{PollFd, PollFlags};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::TcpStream;
@@ -69,8 +69,8 @@ pub(super) struct Relay {
     /// The streams of this session, by number.
     streams: BTreeMap<usize, RelayStream>,
     heartbeat: Heartbeat,
-    expected: VecDeque<Expected>,
-    sending: Option<Sending>,
+    expected: VecDeque<ExpectedReply>,
+    sending: Option<OutgoingPacket>,
     phase: Phase,
     /// When the next query for stored packets is due, and the interval of queries.
     confirm_at: Instant,
@@ -90,7 +90,7 @@ struct RelayStream {
 
 /// A packet that is being sent.
 #[derive(Debug)]
-struct Sending {
+struct OutgoingPacket {
     stream: usize,
     head: [u8; DataHeader::SIZE],
     packet: QueuedPacket,
@@ -113,11 +113,16 @@ enum Phase {
 
 impl Relay {
     /// Does everything that is possible without waiting.
-    pub(super) fn advance(&mut self, queue: &Queue, streams: &mut Streams, now: Instant) -> Result<Next, Trouble> {
+    pub(super) fn advance(
+        &mut self,
+        queue: &Queue,
+        streams: &mut Streams,
+        now: Instant,
+    ) -> Result<NextStep, ConnectionError> {
         self.control.receive()?;
         self.handle_replies(queue, streams)?;
         if self.phase == Phase::Closing && self.expected.is_empty() {
-            return Ok(Next::Over);
+            return Ok(NextStep::Over);
         }
         self.control.check()?;
         for _ in 0..BATCH {
@@ -132,10 +137,10 @@ impl Relay {
             }
         }
         let next = match self.end_if_done(queue, streams, now) {
-            Next::At(None) => {
+            NextStep::At(None) => {
                 let paced = self.sending.as_ref().filter(|sending| !sending.is_blocked);
                 let ticket = paced.map(|sending| sending.ticket.time());
-                Next::At(self.confirm(now).into_iter().chain(ticket).min())
+                NextStep::At(self.confirm(now).into_iter().chain(ticket).min())
             }
             next => next,
         };
@@ -157,7 +162,7 @@ impl Relay {
     }
 
     /// Requests the stream's handle, unless that was done before.
-    fn add_stream(&mut self, stream: usize, streams: &mut Streams) -> Result<(), Trouble> {
+    fn add_stream(&mut self, stream: usize, streams: &mut Streams) -> Result<(), ConnectionError> {
         if self.streams.contains_key(&stream) {
             return Ok(());
         }
@@ -166,11 +171,11 @@ impl Relay {
         self.heartbeat.added(&streams.get(stream).info);
         let add =
             |channel: String| Command::AddStream(AddStream { channel, path: PATH.to_owned(), ..AddStream::default() });
-        self.ask(&add(streams.get(stream).info.file_name()), Expected::Stream(stream));
+        self.ask(&add(streams.get(stream).info.file_name()), ExpectedReply::Stream(stream));
         if is_first {
-            self.ask(&add(METADATA_CHANNEL.to_owned()), Expected::Metadata);
+            self.ask(&add(METADATA_CHANNEL.to_owned()), ExpectedReply::Metadata);
         }
-        self.ask(&Command::StreamsSent, Expected::Code("the streams"));
+        self.ask(&Command::StreamsSent, ExpectedReply::Code("the streams"));
         self.control.flush()?;
         Ok(())
     }
@@ -202,7 +207,7 @@ impl Relay {
             }
         }
         for beacon in beacons {
-            self.ask(&Command::SendIndex(beacon), Expected::Code("a beacon"));
+            self.ask(&Command::SendIndex(beacon), ExpectedReply::Code("a beacon"));
         }
     }
 
@@ -212,12 +217,12 @@ impl Relay {
         let asked: Vec<_> =
             asked.filter_map(|(number, stream)| Some((*number, stream.handle?, stream.last?))).collect();
         for (number, handle, last) in asked {
-            self.ask(&Command::DataPending { handle, last }, Expected::Pending(number, last));
+            self.ask(&Command::DataPending { handle, last }, ExpectedReply::Pending(number, last));
         }
     }
 
     /// Advances the end of the session once everything is sent.
-    fn end_if_done(&mut self, queue: &Queue, streams: &mut Streams, now: Instant) -> Next {
+    fn end_if_done(&mut self, queue: &Queue, streams: &mut Streams, now: Instant) -> NextStep {
         let state = queue.lock();
         // The handles of all streams are known.
         let is_sent = state.ended && state.items.is_empty() && self.sending.is_none() && self.expected.is_empty();
@@ -228,28 +233,28 @@ impl Relay {
                 self.send_metadata(&queue.lock().metadata);
                 self.promise_end(streams);
                 self.phase = Phase::Confirming(Some(now));
-                Next::At(Some(now))
+                NextStep::At(Some(now))
             }
             Phase::Confirming(Some(time)) if time <= now => {
                 self.phase = Phase::Confirming(None);
                 self.ask_pending(|_| true);
                 // The relay answers once it has everything sent before, including metadata, which DATA_PENDING does not cover.
                 if let Some(handle) = self.metadata {
-                    self.ask(&Command::QuiescentControl { handle }, Expected::Quiescent);
-                    Next::At(None)
+                    self.ask(&Command::QuiescentControl { handle }, ExpectedReply::Quiescent);
+                    NextStep::At(None)
                 } else {
                     self.phase = Phase::Confirmed(now);
-                    Next::At(Some(now))
+                    NextStep::At(Some(now))
                 }
             }
-            Phase::Confirming(time) => Next::At(time),
+            Phase::Confirming(time) => NextStep::At(time),
             Phase::Confirmed(time) if time <= now => {
                 self.close();
-                Next::At(None)
+                NextStep::At(None)
             }
-            Phase::Confirmed(time) => Next::At(Some(time)),
-            Phase::Closing if self.expected.is_empty() => Next::Over,
-            Phase::Streaming | Phase::Closing => Next::At(None),
+            Phase::Confirmed(time) => NextStep::At(Some(time)),
+            Phase::Closing if self.expected.is_empty() => NextStep::Over,
+            Phase::Streaming | Phase::Closing => NextStep::At(None),
         }
     }
 
@@ -270,11 +275,11 @@ impl Relay {
             self.streams.values().filter_map(|stream| Some((stream.handle?, stream.last.unwrap_or(u64::MAX))));
         let all: Vec<_> = streams.chain(self.metadata.map(|handle| (handle, u64::MAX))).collect();
         for (handle, last) in all {
-            self.ask(&Command::CloseStream { handle, last }, Expected::Code("the end of a stream"));
+            self.ask(&Command::CloseStream { handle, last }, ExpectedReply::Code("the end of a stream"));
         }
     }
 
-    fn ask(&mut self, command: &Command<'_>, expected: Expected) {
+    fn ask(&mut self, command: &Command<'_>, expected: ExpectedReply) {
         command.encode(self.minor, self.control.output());
         self.expected.push_back(expected);
     }

@@ -17,14 +17,14 @@ pub(super) struct Identity {
 
 /// The reason why a connection ends.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum ConnectionError {
     /// Another attempt may succeed.
     Temporary(io::Error),
     /// No attempt will succeed.
     Final(String),
 }
 
-impl From<io::Error> for Trouble {
+impl From<io::Error> for ConnectionError {
     fn from(error: io::Error) -> Self {
         Self::Temporary(error)
     }
@@ -32,7 +32,7 @@ impl From<io::Error> for Trouble {
 
 /// The state of a session after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum NextStep {
     /// Everything is sent, and the peer has it.
     Over,
     /// Continue at this time, or when a socket or the queue is ready.

@@ -50,7 +50,7 @@ impl Ticket {
 
 /// The units that packets are sent in: datagrams, or one record per packet.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Framing {
+pub(super) struct FrameLayout {
     /// Number of packet bytes per unit; `None`: the whole packet.
     pub(super) unit: Option<usize>,
     /// Size of the header of each unit in bytes.
@@ -61,7 +61,7 @@ pub(super) struct Framing {
 #[derive(Debug)]
 pub(super) struct Throttle {
     bandwidth: Bandwidth,
-    framing: Framing,
+    framing: FrameLayout,
     datagrams: Option<DatagramRate>,
     patience: Duration,
     /// When the session last waited for something other than the caps.
@@ -69,7 +69,7 @@ pub(super) struct Throttle {
 }
 
 impl Throttle {
-    pub(super) fn new(bandwidth: Bandwidth, framing: Framing, sync_interval: Duration) -> Self {
+    pub(super) fn new(bandwidth: Bandwidth, framing: FrameLayout, sync_interval: Duration) -> Self {
         let datagrams =
             framing.unit.map(|_| DatagramRate { bucket: Bucket::private(FIRST_RATE), changed: Instant::now() });
         Self { bandwidth, framing, datagrams, patience: PATIENCE + sync_interval, ready: now() }
@@ -106,7 +106,7 @@ impl Throttle {
 
     fn pay(&self, part: Range<usize>, now: u64, latest: u64) -> Option<Ticket> {
         let end = part.start.saturating_add(self.slice()).min(part.end);
-        let Framing { unit, header } = self.framing;
+        let FrameLayout { unit, header } = self.framing;
         let units = unit.map_or(1, |unit| (end - part.start).div_ceil(unit));
         let bytes = end - part.start + units * header;
         let Bandwidth { session, run_dir, .. } = &self.bandwidth;
@@ -176,10 +176,10 @@ mod tests {
     use crate::sink::StreamInfo;
     use tracepoint_ring::channel::{PacketHeader, StreamId};
 
-    const RECORD: Framing = Framing { unit: None, header: 8 };
-    const DATAGRAMS: Framing = Framing { unit: Some(1344), header: 56 };
+    const RECORD: FrameLayout = FrameLayout { unit: None, header: 8 };
+    const DATAGRAMS: FrameLayout = FrameLayout { unit: Some(1344), header: 56 };
 
-    fn throttle(max: Option<u64>, framing: Framing) -> Throttle {
+    fn throttle(max: Option<u64>, framing: FrameLayout) -> Throttle {
         let mut bandwidth = Bandwidth { max, ..Bandwidth::default() };
         bandwidth.begin();
         Throttle::new(bandwidth, framing, Duration::ZERO)

@@ -12,7 +12,7 @@ use super::connection::timespec;
 use super::options::StreamOptions;
 use super::peer::Peer;
 use super::queue::{Queue, State};
-use super::session::{Identity, Next, Trouble};
+use super::session::{ConnectionError, Identity, NextStep};
 use super::streams::Streams;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::sync::Arc;
@@ -87,19 +87,19 @@ impl Worker {
             let kept = (&mut self.kept, &*queue);
             let own = (&self.options, &self.identity);
             let connected = Peer::connect(own, kept, &self.streams, self.connections + 1, deadline);
-            let trouble = match connected {
+            let error = match connected {
                 Ok(peer) => {
                     self.connected(&peer);
                     match self.serve(peer, &mut pause) {
                         None => return,
-                        Some(trouble) => trouble,
+                        Some(error) => error,
                     }
                 }
-                Err(trouble) => trouble,
+                Err(error) => error,
             };
             let is_tried = self.options.retry.is_some_and(|time| began.elapsed() + pause > time);
             let gives_up = self.connections == 0 && is_tried;
-            let is_final = self.lost(&trouble, gives_up);
+            let is_final = self.lost(&error, gives_up);
             if is_final || self.pause(pause) {
                 return;
             }
@@ -116,15 +116,15 @@ impl Worker {
     }
 
     /// Records why the connection failed. Returns whether no more attempts are made.
-    fn lost(&self, trouble: &Trouble, gives_up: bool) -> bool {
-        let (text, is_final) = match trouble {
+    fn lost(&self, error: &ConnectionError, gives_up: bool) -> bool {
+        let (text, is_final) = match error {
             #[cfg(feature = "nats")]
-            Trouble::Temporary(error) if gives_up && self.options.broker.is_some() => {
+            ConnectionError::Temporary(error) if gives_up && self.options.broker.is_some() => {
                 (format!("{error}; {BROKER_ADVICE}"), true)
             }
-            Trouble::Temporary(error) if gives_up => (format!("{error}; {ADVICE}"), true),
-            Trouble::Temporary(error) => (error.to_string(), false),
-            Trouble::Final(text) => (text.clone(), true),
+            ConnectionError::Temporary(error) if gives_up => (format!("{error}; {ADVICE}"), true),
+            ConnectionError::Temporary(error) => (error.to_string(), false),
+            ConnectionError::Final(text) => (text.clone(), true),
         };
         self.queue.change(|state: &mut State| {
             state.refused = is_final.then(|| text.clone());
@@ -134,7 +134,7 @@ impl Worker {
     }
 
     /// Runs a session until everything is sent (`None`) or the connection is lost.
-    fn serve(&mut self, mut peer: Peer, pause: &mut Duration) -> Option<Trouble> {
+    fn serve(&mut self, mut peer: Peer, pause: &mut Duration) -> Option<ConnectionError> {
         let queue = Arc::clone(&self.queue);
         loop {
             let now = Instant::now();
@@ -142,11 +142,11 @@ impl Worker {
                 *pause = MIN_PAUSE;
             }
             let next = match peer.advance(&queue, (&mut self.streams, &mut self.kept), now) {
-                Ok(Next::Over) => return None,
-                Ok(Next::At(time)) => time,
-                Err(trouble) => {
+                Ok(NextStep::Over) => return None,
+                Ok(NextStep::At(time)) => time,
+                Err(error) => {
                     peer.abandon(&queue, &mut self.streams);
-                    return Some(trouble);
+                    return Some(error);
                 }
             };
             if self.must_end(now) {

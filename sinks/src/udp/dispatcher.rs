@@ -7,10 +7,10 @@ mod handshake;
 use super::address_validation::AddressValidator;
 use super::options::UdpOptions;
 use super::outbox::Outbox;
-use super::queue::{PacketQueue, Serving};
+use super::queue::{PacketQueue, ServiceState};
 use super::session::batch::{BatchSession, Opening};
 use super::session::legacy::LegacySession;
-use super::session::{Context, Next};
+use super::session::{Context, NextStep};
 use super::split::Splitter;
 use super::stats::Counters;
 use fileguard::Kept;
@@ -166,14 +166,14 @@ impl Dispatcher {
     }
 
     /// Sends as much as possible without waiting.
-    pub(super) fn pump(&mut self, now: Instant) -> Next {
+    pub(super) fn pump(&mut self, now: Instant) -> NextStep {
         let (session, mut context) = self.parts(now);
         let next = match session {
             Some(Session::Legacy(legacy)) => legacy.pump(&mut context),
             Some(Session::Batch(batches)) => batches.pump(&mut context),
-            None => return Next::At(None),
+            None => return NextStep::At(None),
         };
-        if let Next::Over { trace } = next {
+        if let NextStep::Over { trace } = next {
             let again = match &self.session {
                 Some(Session::Batch(batches)) if !trace && batches.offered_again.is_some() => {
                     Some(batches.outbox.client()).filter(|client| self.validator.is_trusted(*client))
@@ -215,7 +215,7 @@ impl Dispatcher {
     /// Ends the session without a message.
     fn close(&mut self, now: Instant) {
         self.requeue(now);
-        self.queue.lock().serving = Serving::NoClient;
+        self.queue.lock().serving = ServiceState::NoClient;
         let Some(session) = self.session.take() else { return };
         self.earlier += match &session {
             Session::Legacy(legacy) => legacy.sent,
@@ -329,7 +329,7 @@ impl Dispatcher {
 
     /// Records that a client is served, and whether its rate is limited.
     fn serving(&self, is_limited: bool) {
-        self.queue.lock().serving = if is_limited { Serving::Limited } else { Serving::Unlimited };
+        self.queue.lock().serving = if is_limited { ServiceState::Limited } else { ServiceState::Unlimited };
     }
 
     /// Returns whether this trace can be sent in batches.

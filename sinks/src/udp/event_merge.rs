@@ -20,7 +20,7 @@ const MESSAGE_OFFSET: usize = 12;
 #[derive(Debug, Default)]
 pub(super) struct EventMerge {
     /// By order of arrival.
-    loaded: BTreeMap<u64, Loaded>,
+    loaded: BTreeMap<u64, LoadedPacket>,
     /// Number of packets that have arrived.
     came: u64,
     /// The time of each packet's next event, and its order of arrival.
@@ -29,7 +29,7 @@ pub(super) struct EventMerge {
 }
 
 #[derive(Debug)]
-struct Loaded {
+struct LoadedPacket {
     held: QueuedPacket,
     contents: Vec<u8>,
     events: Vec<(u64, Range<usize>)>,
@@ -43,7 +43,7 @@ impl EventMerge {
             let Some(held) = queue.take() else { break };
             let layout = queue.lock().layout.clone();
             match layout {
-                Some(layout) => self.add(Loaded::new(held, &layout, content, queue), queue),
+                Some(layout) => self.add(LoadedPacket::new(held, &layout, content, queue), queue),
                 None => queue.finished(&held),
             }
         }
@@ -53,7 +53,7 @@ impl EventMerge {
         Some((*time, loaded.contents.get(range.clone())?))
     }
 
-    fn add(&mut self, loaded: Loaded, queue: &PacketQueue) {
+    fn add(&mut self, loaded: LoadedPacket, queue: &PacketQueue) {
         let Some((time, _)) = loaded.events.first() else {
             queue.finished(&loaded.held);
             return;
@@ -88,7 +88,7 @@ impl EventMerge {
     }
 }
 
-impl Loaded {
+impl LoadedPacket {
     /// Prepares the messages of a packet. Malformed records are counted as lost.
     fn new(mut held: QueuedPacket, layout: &Layout, content: LegacyContent, queue: &PacketQueue) -> Self {
         let mut contents = Vec::new();

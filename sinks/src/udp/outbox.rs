@@ -27,7 +27,7 @@ pub(super) struct Outbox {
 
 /// The result of sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Flushed {
+pub(super) enum FlushResult {
     /// All are sent.
     All,
     /// The socket accepts no more at present.
@@ -91,19 +91,19 @@ impl Outbox {
     }
 
     /// Sends the datagrams.
-    pub(super) fn flush(&mut self) -> Flushed {
+    pub(super) fn flush(&mut self) -> FlushResult {
         while self.sent < self.filled {
             let Some(socket) = self.socket() else {
                 (self.filled, self.sent) = (0, 0);
-                return Flushed::Gone;
+                return FlushResult::Gone;
             };
             match send(socket, &self.buffers[self.sent..self.filled]) {
                 Ok(count) => self.sent += count.max(1),
-                Err(rustix::io::Errno::AGAIN) => return Flushed::Blocked,
+                Err(rustix::io::Errno::AGAIN) => return FlushResult::Blocked,
                 Err(rustix::io::Errno::INTR) => {}
                 Err(rustix::io::Errno::CONNREFUSED) => {
                     self.sent += 1;
-                    return Flushed::Gone;
+                    return FlushResult::Gone;
                 }
                 // The datagram is lost, as it might be in transit: too long for the network, no route, no memory.
                 Err(_) => self.sent += 1,
@@ -111,7 +111,7 @@ impl Outbox {
         }
         self.filled = 0;
         self.sent = 0;
-        Flushed::All
+        FlushResult::All
     }
 }
 

@@ -52,7 +52,7 @@ pub(super) struct Layout {
 
 /// State of the service to a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Serving {
+pub(super) enum ServiceState {
     #[default]
     NoClient,
     Unlimited,
@@ -76,16 +76,16 @@ pub(super) struct State {
     pub(super) closed: bool,
     /// Set to make the thread end at once.
     pub(super) quit: bool,
-    pub(super) serving: Serving,
+    pub(super) serving: ServiceState,
     /// Number of events pushed.
     pub(super) given: u64,
-    pub(super) ingested: Ingested,
+    pub(super) ingested: IngestedMessages,
     pub(super) lost: LostEvents,
 }
 
 /// Counts of ingested messages.
 #[derive(Debug, Default)]
-pub(super) struct Ingested {
+pub(super) struct IngestedMessages {
     pub(super) messages: u64,
     /// Messages that were too long.
     pub(super) overlong: u64,
@@ -142,7 +142,7 @@ impl PacketQueue {
             let place = place.or_else(|| state.queue.iter().position(|held| !held.kept));
             let Some(dropped) = place.and_then(|place| state.queue.remove(place)) else { break };
             state.bytes = state.bytes.saturating_sub(dropped.cost());
-            let reason = if state.serving == Serving::Limited { LossReason::Rate } else { LossReason::Limit };
+            let reason = if state.serving == ServiceState::Limited { LossReason::Rate } else { LossReason::Limit };
             state.lost.add(dropped.stream, reason, dropped.left());
         }
     }

@@ -23,13 +23,13 @@ use tracepoint_ring::channel::{HEADER_SIZE, PacketHeader, StreamId};
 pub struct Replay {
     description: Description,
     text: Vec<u8>,
-    recorded: Recorded,
+    recorded: ReplaySource,
     account: Option<Account>,
 }
 
 /// The source of its packets.
 #[derive(Debug)]
-enum Recorded {
+enum ReplaySource {
     /// Stream files.
     Files(Vec<PathBuf>),
     /// The slots of a dt file.
@@ -71,7 +71,7 @@ impl Replay {
         }
         let files = stream_files(directory).map_err(io(directory.to_owned()))?;
         let account = Account::open(directory).ok();
-        Ok(Self { description: Description::of(metadata), text, recorded: Recorded::Files(files), account })
+        Ok(Self { description: Description::of(metadata), text, recorded: ReplaySource::Files(files), account })
     }
 
     /// Creates a trace without events, to serve only those of [`UdpOptions::events_from`](super::UdpOptions::events_from). Their times count from
@@ -91,14 +91,14 @@ impl Replay {
             ctf::metadata(&TraceInfo { uuid, name, clock: ClockInfo::default(), process }, &[], &[]).into_bytes();
         let metadata = Metadata::parse(&text)
             .map_err(|error| ReadError::NotATrace { path: PathBuf::new(), reason: error.to_string() })?;
-        let (description, recorded) = (Description::of(&metadata), Recorded::Files(Vec::new()));
+        let (description, recorded) = (Description::of(&metadata), ReplaySource::Files(Vec::new()));
         Ok(Self { description, text, recorded, account: Some(account) })
     }
 
     fn of_dt(trace: DtTrace) -> Result<Self, ReadError> {
         let account = trace.account()?.filter(|account| account.complete);
         let (description, text) = (Description::of(trace.metadata()), trace.metadata_text().to_vec());
-        Ok(Self { description, text, recorded: Recorded::Dt(trace), account })
+        Ok(Self { description, text, recorded: ReplaySource::Dt(trace), account })
     }
 
     /// Returns whether it can be sent in batches, as traces of `tracepoint` can. Others are sent in the legacy layout.
@@ -134,8 +134,8 @@ impl Replay {
             !server.is_quitting()
         };
         match &self.recorded {
-            Recorded::Files(files) => directory::run(files, &self.description, &mut push, &mut damaged),
-            Recorded::Dt(trace) => dt::run(trace, &self.description, &mut push, &mut damaged),
+            ReplaySource::Files(files) => directory::run(files, &self.description, &mut push, &mut damaged),
+            ReplaySource::Dt(trace) => dt::run(trace, &self.description, &mut push, &mut damaged),
         };
         all
     }

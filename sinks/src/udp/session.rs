@@ -36,7 +36,7 @@ impl Context<'_> {
 
 /// When a session continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum NextStep {
     /// At this time, or when there is new data to send.
     At(Option<Instant>),
     /// When its socket accepts more, or at this time.

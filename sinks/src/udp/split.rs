@@ -13,7 +13,7 @@ const SCRAP: usize = HEADER_SIZE + 32;
 
 /// The last counters sent of a stream, in any session.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sent {
+struct SentCounters {
     packets: u64,
     discarded: u64,
 }
@@ -21,7 +21,7 @@ struct Sent {
 /// Splits one packet after another.
 #[derive(Debug, Default)]
 pub(super) struct Splitter {
-    streams: HashMap<StreamId, Sent>,
+    streams: HashMap<StreamId, SentCounters>,
     current: Option<SplitPacket>,
 }
 

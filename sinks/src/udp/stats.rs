@@ -1,23 +1,23 @@
 //! Statistics of a running server.
 
-use super::queue::{PacketQueue, Serving};
+use super::queue::{PacketQueue, ServiceState};
 use crate::udp_stats::{Server, UdpStats, UdpWatch};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Source of a server's statistics.
 #[derive(Debug)]
-struct Watched {
+struct StatsSource {
     queue: Arc<PacketQueue>,
     counters: Arc<Counters>,
 }
 
 /// Returns a handle that reads the statistics from this queue and these counters.
 pub(super) fn watch(queue: &Arc<PacketQueue>, counters: &Arc<Counters>) -> UdpWatch {
-    UdpWatch::new(Arc::new(Watched { queue: Arc::clone(queue), counters: Arc::clone(counters) }))
+    UdpWatch::new(Arc::new(StatsSource { queue: Arc::clone(queue), counters: Arc::clone(counters) }))
 }
 
-impl Server for Watched {
+impl Server for StatsSource {
     fn stats(&self) -> UdpStats {
         let queue = self.queue.lock();
         UdpStats {
@@ -31,7 +31,7 @@ impl Server for Watched {
             received: self.counters.received.read(),
             ignored: self.counters.ignored.read(),
             refused: self.counters.refused.read(),
-            serving: queue.serving != Serving::NoClient,
+            serving: queue.serving != ServiceState::NoClient,
             waiting: queue.bytes as u64,
             lost: queue.losses().total(),
         }

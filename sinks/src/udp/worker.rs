@@ -3,7 +3,7 @@
 use super::dispatcher::Dispatcher;
 use super::ingest::{Ingest, TraceClock};
 use super::queue::PacketQueue;
-use super::session::{Next, earlier};
+use super::session::{NextStep, earlier};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -76,11 +76,11 @@ impl Worker {
             }
             let wait = match next {
                 // If another client has sent a command, its session starts at once.
-                Next::Over { .. } => Some(now),
-                Next::At(time) | Next::Blocked(time) => time,
+                NextStep::Over { .. } => Some(now),
+                NextStep::At(time) | NextStep::Blocked(time) => time,
             };
             let wait = earlier(wait, deadline);
-            self.sleep(wait.map(|time| time.saturating_duration_since(now)), matches!(next, Next::Blocked(_)));
+            self.sleep(wait.map(|time| time.saturating_duration_since(now)), matches!(next, NextStep::Blocked(_)));
         }
         self.dispatcher.end(Instant::now());
     }

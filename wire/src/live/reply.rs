@@ -2,7 +2,7 @@
 
 use super::{IndexStatus, MetadataStatus, NEW_METADATA, NEW_STREAM, PacketStatus, Status};
 use crate::fields::{Reader, Short, Writer};
-use crate::{Decoded, Malformed};
+use crate::{DecodeError, Decoded};
 
 const INDEX_SIZE: usize = 64;
 /// Size of the header before packet bytes, and before metadata.
@@ -54,11 +54,11 @@ pub struct MetadataBytes<'a> {
 
 /// The reply to [`Request::CreateSession`](super::Request::CreateSession): true if the session object was created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Created(pub bool);
+pub struct SessionCreated(pub bool);
 
 /// The reply to [`Request::Detach`](super::Request::Detach): true if the session was attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Detached(pub bool);
+pub struct SessionDetached(pub bool);
 
 /// The reply to [`Request::Clock`](super::Request::Clock), in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +96,7 @@ impl Secret {
     /// # Errors
     ///
     /// None: any bytes are a valid reply.
-    pub fn decode(bytes: &[u8]) -> Result<Decoded<Self>, Malformed> {
+    pub fn decode(bytes: &[u8]) -> Result<Decoded<Self>, DecodeError> {
         Ok(Decoded::read(bytes, 32, |fields| fields.array().map(Self)))
     }
 }
@@ -134,12 +134,12 @@ impl Index {
     ///
     /// # Errors
     ///
-    /// [`Malformed::Number`] for an unknown status.
-    pub fn decode(bytes: &[u8]) -> Result<Decoded<Self>, Malformed> {
+    /// [`DecodeError::Number`] for an unknown status.
+    pub fn decode(bytes: &[u8]) -> Result<Decoded<Self>, DecodeError> {
         Decoded::read(bytes, INDEX_SIZE, Self::read).transpose()
     }
 
-    fn read(fields: &mut Reader<'_>) -> Result<Result<Self, Malformed>, Short> {
+    fn read(fields: &mut Reader<'_>) -> Result<Result<Self, DecodeError>, Short> {
         let (offset, packet_bits, content_bits) = (fields.u64()?, fields.u64()?, fields.u64()?);
         let (begin, end, discarded, stream_class) = (fields.u64()?, fields.u64()?, fields.u64()?, fields.u64()?);
         let (status, flags) = (IndexStatus::of(fields.u32()?), fields.u32()?);
@@ -172,8 +172,8 @@ impl<'a> PacketBytes<'a> {
     ///
     /// # Errors
     ///
-    /// [`Malformed`] if it has more bytes, or an unknown status.
-    pub fn decode(bytes: &'a [u8], requested: u32) -> Result<Decoded<Self>, Malformed> {
+    /// [`DecodeError`] if it has more bytes, or an unknown status.
+    pub fn decode(bytes: &'a [u8], requested: u32) -> Result<Decoded<Self>, DecodeError> {
         let mut fields = Reader::new(bytes);
         let (Ok(status), Ok(length), Ok(flags)) = (fields.u32(), fields.u32(), fields.u32()) else {
             return Ok(Decoded::Needs(HEAD));
@@ -204,8 +204,8 @@ impl<'a> MetadataBytes<'a> {
     ///
     /// # Errors
     ///
-    /// [`Malformed`] if it announces more than that, or has an unknown status.
-    pub fn decode(bytes: &'a [u8], most: u64) -> Result<Decoded<Self>, Malformed> {
+    /// [`DecodeError`] if it announces more than that, or has an unknown status.
+    pub fn decode(bytes: &'a [u8], most: u64) -> Result<Decoded<Self>, DecodeError> {
         let mut fields = Reader::new(bytes);
         let (Ok(length), Ok(status)) = (fields.u64(), fields.u32()) else {
             return Ok(Decoded::Needs(HEAD));
@@ -217,15 +217,15 @@ impl<'a> MetadataBytes<'a> {
 }
 
 /// The `length` bytes after the header.
-fn content<'a>(bytes: &'a [u8], length: u64, most: u64, what: &'static str) -> Result<Decoded<&'a [u8]>, Malformed> {
+fn content<'a>(bytes: &'a [u8], length: u64, most: u64, what: &'static str) -> Result<Decoded<&'a [u8]>, DecodeError> {
     if length > most {
-        return Err(Malformed::TooMany { what, count: length, most });
+        return Err(DecodeError::TooMany { what, count: length, most });
     }
     let size = HEAD + length as usize;
     Ok(bytes.get(HEAD..size).map_or(Decoded::Needs(size), |content| Decoded::Whole(content, size)))
 }
 
-impl Created {
+impl SessionCreated {
     /// Appends the reply.
     pub fn encode(self, out: &mut Vec<u8>) {
         status_word(self.0, out);
@@ -237,7 +237,7 @@ impl Created {
     }
 }
 
-impl Detached {
+impl SessionDetached {
     /// Appends the reply.
     pub fn encode(self, out: &mut Vec<u8>) {
         status_word(self.0, out);

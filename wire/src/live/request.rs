@@ -2,7 +2,7 @@
 
 use super::MAJOR;
 use crate::fields::{Reader, Short, Writer};
-use crate::{Decoded, Malformed};
+use crate::{DecodeError, Decoded};
 
 /// The size of the header: size of the payload (u64), command (u32), version (u32, 0).
 const HEADER: usize = 16;
@@ -219,9 +219,9 @@ impl Request {
     ///
     /// # Errors
     ///
-    /// [`Malformed`] if the command or a number in it is unknown, or if the payload is shorter than its structure, or longer than 4096 bytes. A
+    /// [`DecodeError`] if the command or a number in it is unknown, or if the payload is shorter than its structure, or longer than 4096 bytes. A
     /// relay must then close the connection.
-    pub fn decode(bytes: &[u8]) -> Result<Decoded<Self>, Malformed> {
+    pub fn decode(bytes: &[u8]) -> Result<Decoded<Self>, DecodeError> {
         let mut header = Reader::new(bytes);
         let (Ok(payload), Ok(kind), Ok(_version)) = (header.u64(), header.u32(), header.u32()) else {
             return Ok(Decoded::Needs(HEADER));
@@ -231,13 +231,13 @@ impl Request {
             LIST_SESSIONS | CREATE_SESSION | CHALLENGE => 0,
             PROVE => 64,
             GET_NEXT_INDEX | GET_METADATA | GET_NEW_STREAMS | DETACH_SESSION | CLOCK => 8,
-            _ => return Err(Malformed::Command(kind)),
+            _ => return Err(DecodeError::Command(kind)),
         };
         if payload < structure {
-            return Err(Malformed::Short { kind, size: payload });
+            return Err(DecodeError::Short { kind, size: payload });
         }
         if payload > LONGEST_PAYLOAD {
-            return Err(Malformed::TooMany { what: "bytes of a request", count: payload, most: LONGEST_PAYLOAD });
+            return Err(DecodeError::TooMany { what: "bytes of a request", count: payload, most: LONGEST_PAYLOAD });
         }
         Decoded::read(bytes, HEADER + payload as usize, |fields| {
             fields.bytes(HEADER)?;
@@ -246,7 +246,7 @@ impl Request {
         .transpose()
     }
 
-    fn read(kind: u32, fields: &mut Reader<'_>) -> Result<Result<Self, Malformed>, Short> {
+    fn read(kind: u32, fields: &mut Reader<'_>) -> Result<Result<Self, DecodeError>, Short> {
         Ok(Ok(match kind {
             CONNECT => Self::Connect(Connect::read(fields)?),
             LIST_SESSIONS => Self::ListSessions,
@@ -255,7 +255,7 @@ impl Request {
                 let seek = match fields.u32()? {
                     1 => Seek::Beginning,
                     2 => Seek::Last,
-                    number => return Ok(Err(Malformed::Number { what: "seek", number })),
+                    number => return Ok(Err(DecodeError::Number { what: "seek", number })),
                 };
                 Self::Attach { session, offset, seek }
             }

@@ -1,6 +1,6 @@
 //! The status codes of a relay's replies.
 
-use crate::Malformed;
+use crate::DecodeError;
 
 /// A status in a reply.
 pub trait Status: Copy + Eq + Sized {
@@ -11,8 +11,8 @@ pub trait Status: Copy + Eq + Sized {
     ///
     /// # Errors
     ///
-    /// [`Malformed::Number`] if there is none.
-    fn of(number: u32) -> Result<Self, Malformed>;
+    /// [`DecodeError::Number`] if there is none.
+    fn of(number: u32) -> Result<Self, DecodeError>;
 }
 
 macro_rules! statuses {
@@ -30,10 +30,10 @@ macro_rules! statuses {
                 }
             }
 
-            fn of(number: u32) -> Result<Self, Malformed> {
+            fn of(number: u32) -> Result<Self, DecodeError> {
                 match number {
                     $($number => Ok(Self::$status),)+
-                    _ => Err(Malformed::Number { what: $what, number }),
+                    _ => Err(DecodeError::Number { what: $what, number }),
                 }
             }
         }

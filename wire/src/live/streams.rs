@@ -2,7 +2,7 @@
 
 use super::Status;
 use crate::fields::{Reader, Short, Writer};
-use crate::{Decoded, Malformed};
+use crate::{DecodeError, Decoded};
 
 /// Maximum number of sessions in a list.
 const MAX_SESSIONS: u32 = 65_536;
@@ -63,11 +63,11 @@ pub struct Streams<S> {
 }
 
 /// The size of a list with a head of `head` bytes, whose last four are the number of records.
-fn list_size(bytes: &[u8], head: usize, record: usize, most: u32, what: &'static str) -> Result<usize, Malformed> {
+fn list_size(bytes: &[u8], head: usize, record: usize, most: u32, what: &'static str) -> Result<usize, DecodeError> {
     let mut fields = Reader::new(bytes);
     match fields.bytes(head - 4).and_then(|_| fields.u32()) {
         Err(Short) => Ok(head),
-        Ok(count) if count > most => Err(Malformed::TooMany { what, count: count.into(), most: most.into() }),
+        Ok(count) if count > most => Err(DecodeError::TooMany { what, count: count.into(), most: most.into() }),
         Ok(count) => Ok(head + count as usize * record),
     }
 }
@@ -107,8 +107,8 @@ impl Sessions {
     ///
     /// # Errors
     ///
-    /// [`Malformed::TooMany`] for more than 65,536 sessions.
-    pub fn decode(bytes: &[u8]) -> Result<Decoded<Self>, Malformed> {
+    /// [`DecodeError::TooMany`] for more than 65,536 sessions.
+    pub fn decode(bytes: &[u8]) -> Result<Decoded<Self>, DecodeError> {
         let size = list_size(bytes, 4, SESSION_SIZE, MAX_SESSIONS, "sessions")?;
         Ok(Decoded::read(bytes, size, |fields| {
             let count = fields.u32()?;
@@ -133,8 +133,8 @@ impl<S: Status> Streams<S> {
     ///
     /// # Errors
     ///
-    /// [`Malformed`] if the status is unknown, or for more than 16,384 streams.
-    pub fn decode(bytes: &[u8]) -> Result<Decoded<Self>, Malformed> {
+    /// [`DecodeError`] if the status is unknown, or for more than 16,384 streams.
+    pub fn decode(bytes: &[u8]) -> Result<Decoded<Self>, DecodeError> {
         let size = list_size(bytes, 8, STREAM_SIZE, MAX_STREAMS, "streams")?;
         Decoded::read(bytes, size, |fields| {
             let (status, count) = (S::of(fields.u32()?), fields.u32()?);

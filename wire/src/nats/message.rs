@@ -1,7 +1,7 @@
 //! The contents of a message: frames, or a packet.
 
 use super::Token;
-use crate::stream::{FRAME_HEADER, FrameHeader, Malformed, ROUTE_OFFSET, Route, ToCollector, route_of};
+use crate::stream::{DecodeError, FRAME_HEADER, FrameHeader, ROUTE_OFFSET, Route, ToCollector, route_of};
 
 /// A message of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,8 +18,8 @@ impl<'a> Message<'a> {
     ///
     /// # Errors
     ///
-    /// [`Malformed`] if it is not such a message.
-    pub fn decode(token: &Token, payload: &'a [u8]) -> Result<Self, Malformed> {
+    /// [`DecodeError`] if it is not such a message.
+    pub fn decode(token: &Token, payload: &'a [u8]) -> Result<Self, DecodeError> {
         match token {
             Token::Stream(_) => Ok(Self::Packet(route_of(payload)?, payload)),
             Token::Hello | Token::Control | Token::Sync => control_frames(payload).map(Self::Frames),
@@ -31,13 +31,13 @@ impl<'a> Message<'a> {
 ///
 /// # Errors
 ///
-/// [`Malformed`] if one is incomplete, or is not a frame of a sender.
-pub fn control_frames(mut payload: &[u8]) -> Result<Vec<ToCollector<'_>>, Malformed> {
+/// [`DecodeError`] if one is incomplete, or is not a frame of a sender.
+pub fn control_frames(mut payload: &[u8]) -> Result<Vec<ToCollector<'_>>, DecodeError> {
     let mut frames = Vec::new();
     while !payload.is_empty() {
-        let header = FrameHeader::decode(payload).ok_or(Malformed::Short)??;
+        let header = FrameHeader::decode(payload).ok_or(DecodeError::Short)??;
         let end = FRAME_HEADER + header.size;
-        let body = payload.get(FRAME_HEADER..end).ok_or(Malformed::Short)?;
+        let body = payload.get(FRAME_HEADER..end).ok_or(DecodeError::Short)?;
         frames.push(ToCollector::decode(header.kind, body)?);
         payload = &payload[end..];
     }

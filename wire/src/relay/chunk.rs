@@ -1,6 +1,6 @@
 //! Commands about trace chunks, which are the parts of a rotated trace.
 
-use crate::Malformed;
+use crate::DecodeError;
 use crate::fields::{Reader, Short, Writer};
 
 /// `CREATE_TRACE_CHUNK`: new files go into this chunk.
@@ -53,14 +53,14 @@ pub struct CloseChunk {
 }
 
 impl CloseChunk {
-    pub(super) fn read(fields: &mut Reader<'_>) -> Result<Result<Self, Malformed>, Short> {
+    pub(super) fn read(fields: &mut Reader<'_>) -> Result<Result<Self, DecodeError>, Short> {
         let (id, close_time) = (fields.u64()?, fields.u64()?);
         let end = match (fields.u8()? != 0, fields.u32()?) {
             (false, _) => None,
             (true, 0) => Some(ChunkEnd::Archive),
             (true, 1) => Some(ChunkEnd::Keep),
             (true, 2) => Some(ChunkEnd::Delete),
-            (true, number) => return Ok(Err(Malformed::Number { what: "end of a trace chunk", number })),
+            (true, number) => return Ok(Err(DecodeError::Number { what: "end of a trace chunk", number })),
         };
         Ok(Ok(Self { id, close_time, end }))
     }

@@ -6,7 +6,7 @@ use super::index::Index;
 use super::session::{CreateSession, Version};
 use super::stream::AddStream;
 use crate::fields::{Reader, Short, Writer};
-use crate::{Decoded, Malformed};
+use crate::{DecodeError, Decoded};
 
 /// A command of a sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,14 +116,14 @@ impl<'a> Command<'a> {
     ///
     /// # Errors
     ///
-    /// [`Malformed`] if the payload is too large, too short for its command, or of a command unknown to this protocol.
-    pub fn decode(bytes: &'a [u8], minor: u32, most: u64) -> Result<Decoded<Self>, Malformed> {
+    /// [`DecodeError`] if the payload is too large, too short for its command, or of a command unknown to this protocol.
+    pub fn decode(bytes: &'a [u8], minor: u32, most: u64) -> Result<Decoded<Self>, DecodeError> {
         let Some((header, rest)) = bytes.split_first_chunk() else {
             return Ok(Decoded::Needs(ControlHeader::SIZE));
         };
         let header = ControlHeader::decode(header);
         if header.size > most {
-            return Err(Malformed::TooMany { what: "bytes of a command", count: header.size, most });
+            return Err(DecodeError::TooMany { what: "bytes of a command", count: header.size, most });
         }
         let size = header.size as usize;
         match rest.get(..size) {
@@ -137,14 +137,14 @@ impl<'a> Command<'a> {
     ///
     /// # Errors
     ///
-    /// [`Malformed`] if the payload is too short for the command, or the command is unknown to this protocol.
-    pub fn from_payload(number: u32, bytes: &'a [u8], minor: u32) -> Result<Self, Malformed> {
+    /// [`DecodeError`] if the payload is too short for the command, or the command is unknown to this protocol.
+    pub fn from_payload(number: u32, bytes: &'a [u8], minor: u32) -> Result<Self, DecodeError> {
         let command = Self::read(number, &mut Reader::new(bytes), minor);
-        command.unwrap_or(Err(Malformed::Short { kind: number, size: bytes.len() as u64 }))
+        command.unwrap_or(Err(DecodeError::Short { kind: number, size: bytes.len() as u64 }))
     }
 
     /// A payload that ends too early is a separate case, because only the caller knows its length.
-    fn read(number: u32, fields: &mut Reader<'a>, minor: u32) -> Result<Result<Self, Malformed>, Short> {
+    fn read(number: u32, fields: &mut Reader<'a>, minor: u32) -> Result<Result<Self, DecodeError>, Short> {
         Ok(Ok(match number {
             1 => Self::AddStream(AddStream::read(fields, minor)?),
             2 => Self::CreateSession(CreateSession::read(fields, minor)?),
@@ -164,7 +164,7 @@ impl<'a> Command<'a> {
             20 => return CloseChunk::read(fields).map(|chunk| chunk.map(Self::CloseChunk)),
             21 => Self::ChunkExists { chunk: fields.u64()? },
             22 => Self::GetConfiguration { flags: fields.u64()? },
-            unknown => return Ok(Err(Malformed::Command(unknown))),
+            unknown => return Ok(Err(DecodeError::Command(unknown))),
         }))
     }
 

@@ -4,14 +4,14 @@ use super::ReturnCode;
 use super::command::Command;
 use super::session::Version;
 use crate::fields::{Reader, Writer};
-use crate::{Decoded, Malformed};
+use crate::{DecodeError, Decoded};
 
 /// Maximum length of a path in an answer, in bytes; a limit of this implementation.
 const LONGEST_PATH: u32 = 4096;
 
 /// The answer to `DATA_PENDING` and `END_DATA_PENDING`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pending {
+pub enum DataPending {
     /// Everything is stored.
     No,
     /// Something is not stored yet.
@@ -45,7 +45,7 @@ pub enum Reply {
     /// To most commands.
     Code(ReturnCode),
     /// To `DATA_PENDING` and `END_DATA_PENDING`.
-    Pending(Pending),
+    Pending(DataPending),
     /// To `CLOSE_TRACE_CHUNK`.
     ChunkClosed {
         /// The result.
@@ -74,8 +74,8 @@ impl Reply {
     ///
     /// # Errors
     ///
-    /// [`Malformed`] if it announces a path that is too long.
-    pub fn decode(command: &Command<'_>, bytes: &[u8], minor: u32) -> Result<Decoded<Self>, Malformed> {
+    /// [`DecodeError`] if it announces a path that is too long.
+    pub fn decode(command: &Command<'_>, bytes: &[u8], minor: u32) -> Result<Decoded<Self>, DecodeError> {
         let code = |fields: &mut Reader<'_>| fields.u32().map(ReturnCode::from);
         Ok(match command {
             Command::SendMetadata { .. } => Decoded::Whole(Self::Code(ReturnCode::Ok), 0),
@@ -110,9 +110,9 @@ impl Reply {
             }
             Command::DataPending { .. } | Command::EndDataPending { .. } => Decoded::read(bytes, 4, |fields| {
                 Ok(Self::Pending(match fields.u32()? {
-                    0 => Pending::No,
-                    1 => Pending::Yes,
-                    _ => Pending::Error,
+                    0 => DataPending::No,
+                    1 => DataPending::Yes,
+                    _ => DataPending::Error,
                 }))
             }),
             _ => Decoded::read(bytes, 4, |fields| code(fields).map(Self::Code)),
@@ -133,9 +133,9 @@ impl Reply {
             Self::Stream { handle, code } => drop(to.u64(*handle).u32(code.number())),
             Self::Code(code) => drop(to.u32(code.number())),
             Self::Pending(pending) => drop(to.u32(match pending {
-                Pending::No => 0,
-                Pending::Yes => 1,
-                Pending::Error => u32::MAX,
+                DataPending::No => 0,
+                DataPending::Yes => 1,
+                DataPending::Error => u32::MAX,
             })),
             Self::ChunkClosed { code, path } => put_path(path, *code, to.u32(code.number())),
             Self::ChunkExists { code, exists } => drop(to.u32(code.number()).u8((*exists).into())),
@@ -154,13 +154,13 @@ fn put_path(path: &str, code: ReturnCode, to: Writer<'_>) {
 }
 
 /// An answer whose fixed part ends with the length of a path, which follows.
-fn with_path(bytes: &[u8], head: Decoded<(u32, impl FnOnce(String) -> Reply)>) -> Result<Decoded<Reply>, Malformed> {
+fn with_path(bytes: &[u8], head: Decoded<(u32, impl FnOnce(String) -> Reply)>) -> Result<Decoded<Reply>, DecodeError> {
     let ((length, reply), size) = match head {
         Decoded::Whole(head, size) => (head, size),
         Decoded::Needs(size) => return Ok(Decoded::Needs(size)),
     };
     if length > LONGEST_PATH {
-        return Err(Malformed::TooMany { what: "bytes of a path", count: length.into(), most: LONGEST_PATH.into() });
+        return Err(DecodeError::TooMany { what: "bytes of a path", count: length.into(), most: LONGEST_PATH.into() });
     }
     let path = |fields: &mut Reader<'_>| {
         fields.bytes(size)?;

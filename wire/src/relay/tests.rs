@@ -1,7 +1,7 @@
 //! The bytes of the messages, checked against the tables of the protocol and captures of LTTng's programs.
 
 use super::*;
-use crate::{Decoded, Malformed};
+use crate::{DecodeError, Decoded};
 use proptest::prelude::*;
 
 fn hex(text: &str) -> Vec<u8> {
@@ -123,7 +123,7 @@ fn a_rotation_may_have_uninitialised_padding() {
         assert_eq!(Command::from_payload(18, &payload, 13).as_ref(), Ok(&expected), "{padding}");
     }
     let absurd = hex("ffffffff 01 0000000000000001");
-    assert_eq!(Command::from_payload(18, &absurd, 13), Err(Malformed::Short { kind: 18, size: 13 }));
+    assert_eq!(Command::from_payload(18, &absurd, 13), Err(DecodeError::Short { kind: 18, size: 13 }));
 }
 
 #[test]
@@ -131,18 +131,18 @@ fn a_longer_payload_is_accepted_and_a_shorter_one_is_not() {
     for (number, size) in [(1, 32), (2, 59), (5, 8), (6, 12), (7, 16), (13, 80), (19, 20), (20, 21), (22, 8)] {
         let long = vec![0; size + 5];
         assert!(Command::from_payload(number, &long, 13).is_ok(), "{number}");
-        let short = Malformed::Short { kind: number, size: size as u64 - 1 };
+        let short = DecodeError::Short { kind: number, size: size as u64 - 1 };
         assert_eq!(Command::from_payload(number, &long[..size - 1], 13), Err(short));
     }
     for unknown in [0, 4, 12, 14, 15, 23, u32::MAX] {
-        assert_eq!(Command::from_payload(unknown, &[0; 128], 13), Err(Malformed::Command(unknown)));
+        assert_eq!(Command::from_payload(unknown, &[0; 128], 13), Err(DecodeError::Command(unknown)));
     }
 }
 
 #[test]
 fn sizes_are_limited_before_anything_is_kept() {
     let header = ControlHeader { size: u64::MAX, command: 6, ..ControlHeader::default() }.encode();
-    let most = Malformed::TooMany { what: "bytes of a command", count: u64::MAX, most: 100 };
+    let most = DecodeError::TooMany { what: "bytes of a command", count: u64::MAX, most: 100 };
     assert_eq!(Command::decode(&header, 13, 100), Err(most));
     assert_eq!(Command::decode(&header[..23], 13, 100), Ok(Decoded::Needs(24)));
     let header = ControlHeader { size: 8, command: 5, ..ControlHeader::default() }.encode();
@@ -193,8 +193,8 @@ fn answers_have_the_bytes_of_the_tables() {
             Reply::Configuration { code: ok, flags: 1 },
             "0000000a 0000000000000001",
         ),
-        (&pending, 13, Reply::Pending(Pending::Yes), "00000001"),
-        (&pending, 13, Reply::Pending(Pending::Error), "ffffffff"),
+        (&pending, 13, Reply::Pending(DataPending::Yes), "00000001"),
+        (&pending, 13, Reply::Pending(DataPending::Error), "ffffffff"),
         (&Command::StreamsSent, 13, Reply::Code(ReturnCode::Protocol), "00000098"),
         (&Command::StreamsSent, 13, Reply::Code(ReturnCode::Other(7)), "00000007"),
     ] {
@@ -208,7 +208,7 @@ fn answers_have_the_bytes_of_the_tables() {
         assert_eq!(out, bytes, "{reply:?}");
     }
     let long = hex("0000000000000001 0000000a 00001001");
-    assert!(matches!(Reply::decode(&session, &long, 13), Err(Malformed::TooMany { .. })));
+    assert!(matches!(Reply::decode(&session, &long, 13), Err(DecodeError::TooMany { .. })));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The headers of packets on a data connection over TCP, and in datagrams.
 
 use super::packet::WIRE_HEAD;
-use super::{LARGEST_PACKET, Malformed};
+use super::{DecodeError, LARGEST_PACKET};
 use crate::fields::{Reader, Writer};
 
 /// The first 32 bytes of a sender's data connection: the token of its session. LTTng's sender begins with a zero.
@@ -46,12 +46,12 @@ impl RecordHeader {
     ///
     /// # Errors
     ///
-    /// [`Malformed`] if the packet would be too short or too long.
-    pub fn decode(bytes: &[u8; Self::SIZE]) -> Result<Self, Malformed> {
+    /// [`DecodeError`] if the packet would be too short or too long.
+    pub fn decode(bytes: &[u8; Self::SIZE]) -> Result<Self, DecodeError> {
         let size = Reader::new(bytes).u32()?;
         match size {
-            size if (size as usize) < WIRE_HEAD => Err(Malformed::Short),
-            size if size > LARGEST_PACKET => Err(Malformed::Long),
+            size if (size as usize) < WIRE_HEAD => Err(DecodeError::Short),
+            size if size > LARGEST_PACKET => Err(DecodeError::Long),
             size => Ok(Self { size }),
         }
     }
@@ -131,18 +131,18 @@ impl<'a> Datagram<'a> {
     ///
     /// # Errors
     ///
-    /// [`Malformed`] if it is not a datagram of this protocol.
-    pub fn decode(datagram: &'a [u8]) -> Result<Self, Malformed> {
-        let (bytes, rest) = datagram.split_first_chunk::<{ DatagramHeader::SIZE }>().ok_or(Malformed::Short)?;
+    /// [`DecodeError`] if it is not a datagram of this protocol.
+    pub fn decode(datagram: &'a [u8]) -> Result<Self, DecodeError> {
+        let (bytes, rest) = datagram.split_first_chunk::<{ DatagramHeader::SIZE }>().ok_or(DecodeError::Short)?;
         let mut fields = Reader::new(bytes);
         if fields.u16()? != DatagramHeader::MAGIC || fields.u8()? != DatagramHeader::VERSION {
-            return Err(Malformed::Kind);
+            return Err(DecodeError::Kind);
         }
         let (kind, sum) = (fields.u8()?, fields.u32()?);
         let mut unsealed = *bytes;
         unsealed[DatagramHeader::CHECKSUM..DatagramHeader::CHECKSUM + 4].fill(0);
         if sum != crc32c::crc32c(&unsealed) {
-            return Err(Malformed::Checksum);
+            return Err(DecodeError::Checksum);
         }
         let header = DatagramHeader {
             probe: kind == 2,
@@ -155,10 +155,10 @@ impl<'a> Datagram<'a> {
             again: fields.u32()? & 1 != 0,
         };
         match kind {
-            1 if header.length() != Some(rest.len()) => Err(Malformed::Field),
+            1 if header.length() != Some(rest.len()) => Err(DecodeError::Field),
             1 => Ok(Self { header, bytes: rest }),
             2 => Ok(Self { header, bytes: &[] }),
-            _ => Err(Malformed::Kind),
+            _ => Err(DecodeError::Kind),
         }
     }
 }

@@ -1,21 +1,21 @@
 //! Texts and lists in a payload.
 
-use super::{LONGEST_NAME, Malformed};
+use super::{DecodeError, LONGEST_NAME};
 use crate::fields::{Reader, Writer, cut};
 
 impl<'a> Reader<'a> {
     /// A text of any length.
-    pub(super) fn text(&mut self) -> Result<&'a str, Malformed> {
+    pub(super) fn text(&mut self) -> Result<&'a str, DecodeError> {
         let length = self.u16()?;
-        let text = std::str::from_utf8(self.bytes(length.into())?).map_err(|_| Malformed::Text)?;
-        if text.contains('\0') { Err(Malformed::Text) } else { Ok(text) }
+        let text = std::str::from_utf8(self.bytes(length.into())?).map_err(|_| DecodeError::Text)?;
+        if text.contains('\0') { Err(DecodeError::Text) } else { Ok(text) }
     }
 
     /// A text that is a name.
-    pub(super) fn name(&mut self) -> Result<&'a str, Malformed> {
+    pub(super) fn name(&mut self) -> Result<&'a str, DecodeError> {
         match self.text()? {
-            "" => Err(Malformed::Text),
-            name if name.len() > LONGEST_NAME => Err(Malformed::Long),
+            "" => Err(DecodeError::Text),
+            name if name.len() > LONGEST_NAME => Err(DecodeError::Long),
             name => Ok(name),
         }
     }
@@ -25,11 +25,11 @@ impl<'a> Reader<'a> {
         &mut self,
         most: usize,
         size: usize,
-        read: impl Fn(&mut Self) -> Result<T, Malformed>,
-    ) -> Result<Vec<T>, Malformed> {
+        read: impl Fn(&mut Self) -> Result<T, DecodeError>,
+    ) -> Result<Vec<T>, DecodeError> {
         let count = self.u32()? as usize;
         if count > most {
-            return Err(Malformed::Long);
+            return Err(DecodeError::Long);
         }
         let mut entries = Self::new(self.bytes(count * size)?);
         (0..count).map(|_| read(&mut entries)).collect()

@@ -9,7 +9,7 @@
 //! Neither the sizes nor the checksum of the packet include the inserted fields. A sender therefore copies only the first 32 bytes
 //! ([`wire_head`]), and a collector stores two parts of the received bytes ([`stored_packet`]).
 
-use super::Malformed;
+use super::DecodeError;
 
 /// Offset of the four routing fields in the wire form of a packet.
 pub const ROUTE_OFFSET: usize = 32;
@@ -48,10 +48,10 @@ pub fn wire_head(packet: &[u8], route: Route) -> Option<[u8; WIRE_HEAD]> {
 ///
 /// # Errors
 ///
-/// [`Malformed::Short`] if it is too short for them, [`Malformed::Field`] if its number is [`NO_SEQ`](super::NO_SEQ) or not above the number of the
+/// [`DecodeError::Short`] if it is too short for them, [`DecodeError::Field`] if its number is [`NO_SEQ`](super::NO_SEQ) or not above the number of the
 /// previous packet.
-pub fn route_of(wire: &[u8]) -> Result<Route, Malformed> {
-    let fields = wire.get(ROUTE_OFFSET..WIRE_HEAD).ok_or(Malformed::Short)?;
+pub fn route_of(wire: &[u8]) -> Result<Route, DecodeError> {
+    let fields = wire.get(ROUTE_OFFSET..WIRE_HEAD).ok_or(DecodeError::Short)?;
     let mut numbers = fields.chunks_exact(8).map(|field| {
         let field: [u8; 8] = field.try_into().unwrap_or_default();
         u64::from_le_bytes(field)
@@ -59,7 +59,7 @@ pub fn route_of(wire: &[u8]) -> Result<Route, Malformed> {
     let mut next = || numbers.next().unwrap_or_default();
     let route = Route { handle: next(), seq: next(), prev_seq: next(), circuit_id: next() };
     let rises = route.prev_seq == super::NO_SEQ || route.prev_seq < route.seq;
-    if route.seq == super::NO_SEQ || !rises { Err(Malformed::Field) } else { Ok(route) }
+    if route.seq == super::NO_SEQ || !rises { Err(DecodeError::Field) } else { Ok(route) }
 }
 
 /// The two parts of the wire form that form the stored packet. `None` if it is too short.

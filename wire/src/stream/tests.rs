@@ -65,7 +65,7 @@ fn to_sender<'a>() -> Vec<ToSender<'a>> {
             code: [0; 32],
             name: "collector",
         }),
-        ToSender::Announced(Announced { request: 7, handle: 21, next: 4 }),
+        ToSender::Announced(AnnounceReply { request: 7, handle: 21, next: 4 }),
         ToSender::Ack(Ack { sync: 5, metadata: 1234, entries: vec![AckEntry { handle: 21, next: 5 }] }),
         ToSender::Nack(Nack {
             entries: vec![
@@ -78,7 +78,7 @@ fn to_sender<'a>() -> Vec<ToSender<'a>> {
         ToSender::Ready(Ready::Udp),
         ToSender::Flow(None),
         ToSender::Flow(Some("the disk is full")),
-        ToSender::Closed(vec![Delivered { handle: 21, packets: 6, packets_lost: 1, events: 500, events_lost: 100 }]),
+        ToSender::Closed(vec![StreamTotals { handle: 21, packets: 6, packets_lost: 1, events: 500, events_lost: 100 }]),
         ToSender::Done,
         ToSender::Lost(SeqRange { handle: 21, first: 3, last: 4 }),
         ToSender::NoRoom(7, "the address has its share"),
@@ -120,7 +120,7 @@ fn a_message_without_its_last_byte_is_too_short() {
         if let (Some((_, shorter)), false) =
             (payload.split_last(), matches!(message, ToCollector::Metadata(_) | ToCollector::Account(..)))
         {
-            assert_eq!(ToCollector::decode(kind, &payload[..shorter.len()]), Err(Malformed::Short), "{message:?}");
+            assert_eq!(ToCollector::decode(kind, &payload[..shorter.len()]), Err(DecodeError::Short), "{message:?}");
         }
     }
     for message in to_sender() {
@@ -128,7 +128,7 @@ fn a_message_without_its_last_byte_is_too_short() {
         message.encode(&mut bytes);
         let (kind, payload) = unframed(&bytes);
         if !payload.is_empty() {
-            assert_eq!(ToSender::decode(kind, &payload[..payload.len() - 1]), Err(Malformed::Short), "{message:?}");
+            assert_eq!(ToSender::decode(kind, &payload[..payload.len() - 1]), Err(DecodeError::Short), "{message:?}");
         }
     }
 }
@@ -165,17 +165,17 @@ fn what_exceeds_a_limit_is_refused() {
         entries: vec![NackEntry { handle: 1, first: 1, last: 1, offset: 0, length: 0 }; MAX_NACKS + 1],
     })
     .encode(&mut bytes);
-    assert_eq!(ToSender::decode(133, unframed(&bytes).1), Err(Malformed::Long));
+    assert_eq!(ToSender::decode(133, unframed(&bytes).1), Err(DecodeError::Long));
     // A number of entries that exceeds the payload.
-    assert_eq!(ToSender::decode(133, &[0, 0, 4, 0]), Err(Malformed::Short));
+    assert_eq!(ToSender::decode(133, &[0, 0, 4, 0]), Err(DecodeError::Short));
     let mut header = [0; FRAME_HEADER];
     header[8..20].copy_from_slice(&[0, 0, 0, 0, 0, 0x10, 0, 0x41, 0x54, 0x50, 0, 1]);
-    assert_eq!(FrameHeader::decode(&header), Some(Err(Malformed::Long)));
+    assert_eq!(FrameHeader::decode(&header), Some(Err(DecodeError::Long)));
     header[16..20].copy_from_slice(&[0, 0, 0, 4]);
-    assert_eq!(FrameHeader::decode(&header), Some(Err(Malformed::Kind)));
+    assert_eq!(FrameHeader::decode(&header), Some(Err(DecodeError::Kind)));
     assert_eq!(FrameHeader::decode(&header[1..]), None);
     let empty = [0; 28];
-    assert_eq!(ToCollector::decode(3, &empty), Err(Malformed::Text), "an empty name");
+    assert_eq!(ToCollector::decode(3, &empty), Err(DecodeError::Text), "an empty name");
     assert_eq!(
         ToCollector::decode(6, &[[0; 16], [1; 16]].concat()[8..]),
         Ok(ToCollector::Gone(SeqRange { handle: 0, first: 0x0101_0101_0101_0101, last: 0x0101_0101_0101_0101 }))
@@ -199,11 +199,11 @@ fn a_packet_is_stored_as_it_was() {
     assert_eq!(wire[ROUTE_OFFSET..ROUTE_OFFSET + 16], [21, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(route_of(&wire), Ok(route));
     assert_eq!(stored_packet(&wire).map(|parts| parts.concat()), Some(packet.clone()));
-    assert_eq!((route_of(&wire[..63]), stored_packet(&wire[..63])), (Err(Malformed::Short), None));
+    assert_eq!((route_of(&wire[..63]), stored_packet(&wire[..63])), (Err(DecodeError::Short), None));
     assert_eq!(wire_head(&packet[..31], route), None);
     for (seq, prev_seq) in [(5, 5), (5, 6), (NO_SEQ, 5)] {
         let wire = wire_head(&packet, Route { seq, prev_seq, ..route }).expect("a head");
-        assert_eq!(route_of(&wire), Err(Malformed::Field));
+        assert_eq!(route_of(&wire), Err(DecodeError::Field));
     }
     let first = wire_head(&packet, Route { seq: 0, prev_seq: NO_SEQ, ..route }).expect("a head");
     assert!(route_of(&first).is_ok());
@@ -228,7 +228,7 @@ fn datagrams_and_records() {
         bad[bit / 8] ^= 1 << (bit % 8);
         assert!(Datagram::decode(&bad).is_err(), "bit {bit}");
     }
-    assert_eq!(Datagram::decode(&datagram[..datagram.len() - 1]), Err(Malformed::Field));
+    assert_eq!(Datagram::decode(&datagram[..datagram.len() - 1]), Err(DecodeError::Field));
     for wrong in [
         DatagramHeader { unit: 0, ..header },
         DatagramHeader { offset: 1000, ..header },
@@ -236,7 +236,7 @@ fn datagrams_and_records() {
         DatagramHeader { total: LARGEST_PACKET + 1, ..header },
     ] {
         let datagram = [&wrong.encode()[..], &[1; 656]].concat();
-        assert_eq!(Datagram::decode(&datagram), Err(Malformed::Field), "{wrong:?}");
+        assert_eq!(Datagram::decode(&datagram), Err(DecodeError::Field), "{wrong:?}");
     }
     let probe = DatagramHeader::probe([7; 16]);
     assert_eq!(Datagram::decode(&probe.encode()).map(|datagram| datagram.header), Ok(probe));
@@ -245,6 +245,6 @@ fn datagrams_and_records() {
     assert_eq!(Attach::decode(&attach.encode()), Some(attach));
     assert_eq!(Attach::decode(&[0; 32]), None);
     assert_eq!(RecordHeader::decode(&RecordHeader { size: 2000 }.encode()), Ok(RecordHeader { size: 2000 }));
-    assert_eq!(RecordHeader::decode(&RecordHeader { size: 63 }.encode()), Err(Malformed::Short));
-    assert_eq!(RecordHeader::decode(&[255; 8]), Err(Malformed::Long));
+    assert_eq!(RecordHeader::decode(&RecordHeader { size: 63 }.encode()), Err(DecodeError::Short));
+    assert_eq!(RecordHeader::decode(&[255; 8]), Err(DecodeError::Long));
 }

@@ -1,6 +1,6 @@
 //! The messages of a sender.
 
-use super::{LARGEST_PACKET, LONGEST_PIECE, MAX_ENTRIES, Malformed, frame};
+use super::{DecodeError, LARGEST_PACKET, LONGEST_PIECE, MAX_ENTRIES, frame};
 use crate::fields::{Reader, Writer};
 
 /// A message to the collector, in a frame.
@@ -155,8 +155,8 @@ impl<'a> ToCollector<'a> {
     ///
     /// # Errors
     ///
-    /// [`Malformed`] if it is not such a message.
-    pub fn decode(kind: u32, payload: &'a [u8]) -> Result<Self, Malformed> {
+    /// [`DecodeError`] if it is not such a message.
+    pub fn decode(kind: u32, payload: &'a [u8]) -> Result<Self, DecodeError> {
         let mut fields = Reader::new(payload);
         Ok(match kind {
             1 => Self::Hello(Hello::read(&mut fields)?),
@@ -174,12 +174,12 @@ impl<'a> ToCollector<'a> {
                 let (offset, whole) = (fields.u64()?, fields.u64()?);
                 let bytes = piece(&mut fields)?;
                 if offset.checked_add(bytes.len() as u64).is_none_or(|end| end > whole) {
-                    return Err(Malformed::Field);
+                    return Err(DecodeError::Field);
                 }
                 Self::Account(Piece { offset, bytes }, whole)
             }
             10 => Self::GiveUp,
-            _ => return Err(Malformed::Kind),
+            _ => return Err(DecodeError::Kind),
         })
     }
 
@@ -206,15 +206,15 @@ impl<'a> ToCollector<'a> {
     }
 }
 
-fn piece<'a>(fields: &mut Reader<'a>) -> Result<&'a [u8], Malformed> {
+fn piece<'a>(fields: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {
     match fields.rest() {
-        long if long.len() > LONGEST_PIECE => Err(Malformed::Long),
+        long if long.len() > LONGEST_PIECE => Err(DecodeError::Long),
         piece => Ok(piece),
     }
 }
 
 impl<'a> Hello<'a> {
-    fn read(fields: &mut Reader<'a>) -> Result<Self, Malformed> {
+    fn read(fields: &mut Reader<'a>) -> Result<Self, DecodeError> {
         Ok(Self {
             version: fields.u32()?,
             udp: fields.u32()? & 1 != 0,
@@ -239,11 +239,11 @@ impl<'a> Hello<'a> {
 }
 
 impl<'a> Announce<'a> {
-    fn read(fields: &mut Reader<'a>) -> Result<Self, Malformed> {
+    fn read(fields: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let (request, class, instance) = (fields.u32()?, fields.u32()?, fields.u64()?);
         let packet_size = fields.u32()?;
         if packet_size > LARGEST_PACKET {
-            return Err(Malformed::Long);
+            return Err(DecodeError::Long);
         }
         let mut names = [""; 5];
         for name in &mut names {
@@ -259,7 +259,7 @@ impl<'a> Announce<'a> {
 }
 
 impl Sync {
-    fn read(fields: &mut Reader<'_>) -> Result<Self, Malformed> {
+    fn read(fields: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let (number, time, offset, bound) = (fields.u64()?, fields.u64()?, fields.i64()?, fields.u64()?);
         let entries = fields.entries(MAX_ENTRIES, 24, |fields| {
             Ok(SyncEntry { handle: fields.u64()?, last: fields.u64()?, time: fields.u64()? })
@@ -278,14 +278,14 @@ impl SeqRange {
         to.u64(self.handle).u64(self.first).u64(self.last)
     }
 
-    pub(super) fn read(fields: &mut Reader<'_>) -> Result<Self, Malformed> {
+    pub(super) fn read(fields: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let (handle, first, last) = (fields.u64()?, fields.u64()?, fields.u64()?);
-        if first > last { Err(Malformed::Field) } else { Ok(Self { handle, first, last }) }
+        if first > last { Err(DecodeError::Field) } else { Ok(Self { handle, first, last }) }
     }
 }
 
 impl ClosedStream {
-    fn read(fields: &mut Reader<'_>) -> Result<Self, Malformed> {
+    fn read(fields: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let (handle, last) = (fields.u64()?, fields.u64()?);
         Ok(Self { handle, last, packets: fields.u64()?, events_after: fields.u64()? })
     }

@@ -1,7 +1,7 @@
 //! The messages of a collector.
 
 use super::to_collector::SeqRange;
-use super::{MAX_ENTRIES, MAX_NACKS, Malformed, frame};
+use super::{DecodeError, MAX_ENTRIES, MAX_NACKS, frame};
 use crate::fields::{Reader, Writer};
 
 /// A message to the sender, in a frame.
@@ -13,7 +13,7 @@ pub enum ToSender<'a> {
     /// The session is open.
     Welcome(Welcome<'a>),
     /// A stream's file exists.
-    Announced(Announced),
+    Announced(AnnounceReply),
     /// The stored packets.
     Ack(Ack),
     /// Requests packets.
@@ -25,7 +25,7 @@ pub enum ToSender<'a> {
     /// Allows (`None`) or suspends the sending of packets; then with the reason.
     Flow(Option<&'a str>),
     /// Streams are complete.
-    Closed(Vec<Delivered>),
+    Closed(Vec<StreamTotals>),
     /// The account is stored.
     Done,
     /// Packets that were given up.
@@ -67,7 +67,7 @@ pub struct Welcome<'a> {
 
 /// A stream's file exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Announced {
+pub struct AnnounceReply {
     /// The number of the announcement.
     pub request: u32,
     /// The handle of the stream.
@@ -142,7 +142,7 @@ pub enum Ready {
 
 /// The totals of a complete stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delivered {
+pub struct StreamTotals {
     /// The stream.
     pub handle: u64,
     /// Number of packets in its file.
@@ -213,8 +213,8 @@ impl<'a> ToSender<'a> {
     ///
     /// # Errors
     ///
-    /// [`Malformed`] if it is not such a message.
-    pub fn decode(kind: u32, payload: &'a [u8]) -> Result<Self, Malformed> {
+    /// [`DecodeError`] if it is not such a message.
+    pub fn decode(kind: u32, payload: &'a [u8]) -> Result<Self, DecodeError> {
         let mut fields = Reader::new(payload);
         let fields = &mut fields;
         Ok(match kind {
@@ -223,9 +223,9 @@ impl<'a> ToSender<'a> {
             131 => {
                 let (request, handle) = (fields.u32()?, fields.u64()?);
                 if handle == 0 || handle == u64::MAX {
-                    return Err(Malformed::Field);
+                    return Err(DecodeError::Field);
                 }
-                Self::Announced(Announced { request, handle, next: fields.u64()? })
+                Self::Announced(AnnounceReply { request, handle, next: fields.u64()? })
             }
             132 => {
                 let (sync, metadata) = (fields.u64()?, fields.u64()?);
@@ -240,18 +240,18 @@ impl<'a> ToSender<'a> {
             135 => Self::Ready(match fields.u32()? {
                 1 => Ready::Tcp,
                 2 => Ready::Udp,
-                _ => return Err(Malformed::Field),
+                _ => return Err(DecodeError::Field),
             }),
             136 => {
                 let (state, reason) = (fields.u32()?, fields.text()?);
                 Self::Flow((state != 0).then_some(reason))
             }
-            137 => Self::Closed(fields.entries(MAX_ENTRIES, 40, Delivered::read)?),
+            137 => Self::Closed(fields.entries(MAX_ENTRIES, 40, StreamTotals::read)?),
             138 => Self::Done,
             139 => Self::Error(fields.u32()?.into(), fields.text()?),
             140 => Self::Lost(SeqRange::read(fields)?),
             141 => Self::NoRoom(fields.u32()?, fields.text()?),
-            _ => return Err(Malformed::Kind),
+            _ => return Err(DecodeError::Kind),
         })
     }
 
@@ -260,7 +260,7 @@ impl<'a> ToSender<'a> {
         match self {
             Self::Challenge(nonce) => frame(out, 129, |to| to.bytes(nonce)),
             Self::Welcome(welcome) => frame(out, 130, |to| welcome.write(to)),
-            Self::Announced(Announced { request, handle, next }) => {
+            Self::Announced(AnnounceReply { request, handle, next }) => {
                 frame(out, 131, |to| to.u32(*request).u64(*handle).u64(*next));
             }
             Self::Ack(ack) => frame(out, 132, |to| {
@@ -294,7 +294,7 @@ impl<'a> ToSender<'a> {
 }
 
 impl<'a> Welcome<'a> {
-    fn read(fields: &mut Reader<'a>) -> Result<Self, Malformed> {
+    fn read(fields: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let (version, flags) = (fields.u32()?, fields.u32()?);
         let (session, token, metadata) = (fields.u64()?, fields.array()?, fields.u64()?);
         let (tcp_port, udp_port, mtu, window) = (fields.u16()?, fields.u16()?, fields.u32()?, fields.u64()?);
@@ -313,15 +313,15 @@ impl<'a> Welcome<'a> {
 }
 
 impl NackEntry {
-    fn read(fields: &mut Reader<'_>) -> Result<Self, Malformed> {
+    fn read(fields: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let (handle, first, last) = (fields.u64()?, fields.u64()?, fields.u64()?);
         let entry = Self { handle, first, last, offset: fields.u32()?, length: fields.u32()? };
-        if first > last || (entry.length != 0 && first != last) { Err(Malformed::Field) } else { Ok(entry) }
+        if first > last || (entry.length != 0 && first != last) { Err(DecodeError::Field) } else { Ok(entry) }
     }
 }
 
-impl Delivered {
-    fn read(fields: &mut Reader<'_>) -> Result<Self, Malformed> {
+impl StreamTotals {
+    fn read(fields: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let (handle, packets, packets_lost) = (fields.u64()?, fields.u64()?, fields.u64()?);
         Ok(Self { handle, packets, packets_lost, events: fields.u64()?, events_lost: fields.u64()? })
     }

@@ -5,7 +5,7 @@
 
 use super::checksum::{CHECKSUM, check, seal, sized};
 use super::packet::CtfPackets;
-use super::{Malformed, ToClient};
+use super::{DecodeError, ToClient};
 use crate::fields::Reader;
 use serde::Serialize;
 
@@ -247,14 +247,14 @@ fn finish(out: &mut [u8], seq: u32, kind: u8, session: u32) {
 }
 
 /// Decodes a message of this kind: its session and contents.
-pub(super) fn decode(kind: u8, datagram: &[u8]) -> Result<(u32, ToClient<'_>), Malformed> {
+pub(super) fn decode(kind: u8, datagram: &[u8]) -> Result<(u32, ToClient<'_>), DecodeError> {
     match kind {
         CHALLENGE => sized(datagram, CHALLENGE_SIZE)?,
         WELCOME => sized(datagram, WELCOME_SIZE)?,
         PING => sized(datagram, PING_SIZE)?,
         END => sized(datagram, END_SIZE)?,
         TEXT | BATCH => {}
-        _ => return Err(Malformed::Kind),
+        _ => return Err(DecodeError::Kind),
     }
     check(datagram)?;
     let mut fields = Reader::new(datagram);
@@ -276,31 +276,31 @@ pub(super) fn decode(kind: u8, datagram: &[u8]) -> Result<(u32, ToClient<'_>), M
     Ok((session, message))
 }
 
-fn welcome(fields: &mut Reader<'_>) -> Result<Welcome, Malformed> {
+fn welcome(fields: &mut Reader<'_>) -> Result<Welcome, DecodeError> {
     let (first, version) = (fields.u8()? & 1 != 0, fields.u8()?);
     if version != super::VERSION {
-        return Err(Malformed::Field);
+        return Err(DecodeError::Field);
     }
     let (mtu, timeout_ms, uuid, earlier) = (fields.u16()?, fields.u32()?, fields.array()?, fields.u64()?);
     Ok(Welcome { first, mtu, timeout_ms, uuid, earlier })
 }
 
-fn text<'a>(fields: &mut Reader<'a>) -> Result<Text<'a>, Malformed> {
+fn text<'a>(fields: &mut Reader<'a>) -> Result<Text<'a>, DecodeError> {
     let kind = match fields.u8()? {
         1 => TextKind::Metadata,
         2 => TextKind::Account,
-        _ => return Err(Malformed::Kind),
+        _ => return Err(DecodeError::Kind),
     };
     fields.bytes(3)?;
     let (offset, total, bytes) = (fields.u32()?, fields.u32()?, fields.rest());
     let end = u64::from(offset) + bytes.len() as u64;
     if end > u64::from(total) || total > LONGEST_TEXT {
-        return Err(Malformed::Field);
+        return Err(DecodeError::Field);
     }
     Ok(Text { kind, offset, total, bytes })
 }
 
-fn end(fields: &mut Reader<'_>) -> Result<End, Malformed> {
+fn end(fields: &mut Reader<'_>) -> Result<End, DecodeError> {
     let trace = fields.u8()? & 1 != 0;
     fields.bytes(3)?;
     let (batches, events, legacy) = (fields.u32()?, fields.u64()?, fields.u64()?);

@@ -1,15 +1,15 @@
 //! The size and the checksum of a datagram.
 
-use super::Malformed;
+use super::DecodeError;
 
 /// Offset of the checksum in the batch layout: CRC-32C of all bytes, with these four taken as 0.
 pub(super) const CHECKSUM: usize = 8;
 
 /// Checks the length of a datagram.
-pub(super) fn sized(bytes: &[u8], size: usize) -> Result<(), Malformed> {
+pub(super) fn sized(bytes: &[u8], size: usize) -> Result<(), DecodeError> {
     match bytes.len() {
-        length if length < size => Err(Malformed::Short),
-        length if length > size => Err(Malformed::Long),
+        length if length < size => Err(DecodeError::Short),
+        length if length > size => Err(DecodeError::Long),
         _ => Ok(()),
     }
 }
@@ -29,7 +29,7 @@ pub(super) fn seal(datagram: &mut [u8]) {
     }
 }
 
-pub(super) fn check(datagram: &[u8]) -> Result<(), Malformed> {
-    let sum = datagram.get(CHECKSUM..CHECKSUM + 4).ok_or(Malformed::Short)?;
-    if sum == checksum(datagram) { Ok(()) } else { Err(Malformed::Checksum) }
+pub(super) fn check(datagram: &[u8]) -> Result<(), DecodeError> {
+    let sum = datagram.get(CHECKSUM..CHECKSUM + 4).ok_or(DecodeError::Short)?;
+    if sum == checksum(datagram) { Ok(()) } else { Err(DecodeError::Checksum) }
 }

@@ -3,7 +3,7 @@
 //! Legacy commands are single bytes. The others begin with four bytes that no command begins with, and are sent only to a server that has
 //! offered the batch layout.
 
-use super::Malformed;
+use super::DecodeError;
 use super::checksum::{CHECKSUM, check, seal, sized};
 use crate::fields::Reader;
 
@@ -126,17 +126,17 @@ impl ToServer {
     ///
     /// # Errors
     ///
-    /// [`Malformed`] if it is not a datagram of this protocol.
-    pub fn decode(datagram: &[u8]) -> Result<Self, Malformed> {
+    /// [`DecodeError`] if it is not a datagram of this protocol.
+    pub fn decode(datagram: &[u8]) -> Result<Self, DecodeError> {
         match datagram {
             [START] => return Ok(Self::Start),
             [STOP] => return Ok(Self::Stop),
-            [] | [_] => return Err(Malformed::Kind),
+            [] | [_] => return Err(DecodeError::Kind),
             _ => {}
         }
         let mut fields = Reader::new(datagram);
         if fields.array()? != MAGIC {
-            return Err(Malformed::Kind);
+            return Err(DecodeError::Kind);
         }
         let kind = fields.u8()?;
         // Zeros and the checksum.
@@ -146,7 +146,7 @@ impl ToServer {
             ACCEPT => ACCEPT_SIZE,
             ACK => ACK_SIZE,
             LEAVE => LEAVE_SIZE,
-            _ => return Err(Malformed::Kind),
+            _ => return Err(DecodeError::Kind),
         };
         sized(datagram, size)?;
         check(datagram)?;
@@ -165,11 +165,11 @@ impl ToServer {
     }
 }
 
-fn accept(fields: &mut Reader<'_>) -> Result<Accept, Malformed> {
+fn accept(fields: &mut Reader<'_>) -> Result<Accept, DecodeError> {
     let (version, _) = (fields.u8()?, fields.u8()?);
     let (nonce, mtu, largest, window) = (fields.u16()?, fields.u16()?, fields.u16()?, fields.u16()?);
     fields.bytes(6)?;
     let (token, most_events) = (fields.array()?, fields.u64()?);
     let is_sane = version == super::VERSION && (MIN_MTU..=LARGEST).contains(&mtu) && (mtu..=LARGEST).contains(&largest);
-    if is_sane { Ok(Accept { nonce, mtu, largest, window, token, most_events }) } else { Err(Malformed::Field) }
+    if is_sane { Ok(Accept { nonce, mtu, largest, window, token, most_events }) } else { Err(DecodeError::Field) }
 }

@@ -1,6 +1,6 @@
 //! The legacy layout, with the exact bytes that old clients expect, including padding.
 
-use super::Malformed;
+use super::DecodeError;
 use super::checksum::sized;
 use crate::fields::Reader;
 
@@ -94,10 +94,10 @@ impl LegacyPacket<'_> {
     ///
     /// # Errors
     ///
-    /// [`Malformed::Long`] if the content does not fit; `out` is unchanged.
-    pub fn encode(&self, seq: u32, out: &mut Vec<u8>) -> Result<(), Malformed> {
+    /// [`DecodeError::Long`] if the content does not fit; `out` is unchanged.
+    pub fn encode(&self, seq: u32, out: &mut Vec<u8>) -> Result<(), DecodeError> {
         if self.content.len() > LONGEST_CONTENT {
-            return Err(Malformed::Long);
+            return Err(DecodeError::Long);
         }
         let mut head = [0; CONTENT];
         head[..4].copy_from_slice(&seq.to_be_bytes());
@@ -111,9 +111,9 @@ impl LegacyPacket<'_> {
     }
 }
 
-pub(super) fn packet(datagram: &[u8]) -> Result<LegacyPacket<'_>, Malformed> {
+pub(super) fn packet(datagram: &[u8]) -> Result<LegacyPacket<'_>, DecodeError> {
     if datagram.len() > LONGEST {
-        return Err(Malformed::Long);
+        return Err(DecodeError::Long);
     }
     let mut fields = Reader::new(datagram);
     fields.bytes(TIME)?;
@@ -123,12 +123,12 @@ pub(super) fn packet(datagram: &[u8]) -> Result<LegacyPacket<'_>, Malformed> {
     Ok(LegacyPacket { time_ns, content: fields.rest() })
 }
 
-pub(super) fn mark(datagram: &[u8]) -> Result<Mark, Malformed> {
+pub(super) fn mark(datagram: &[u8]) -> Result<Mark, DecodeError> {
     sized(datagram, MARK_SIZE)?;
     let mut fields = Reader::new(datagram);
     fields.bytes(OFFER)?;
     let (offer, nonce, number) = (fields.u8()?, fields.u16()?, fields.u8()?);
-    let (_, kind) = MarkKind::ALL.into_iter().find(|(n, _)| *n == number).ok_or(Malformed::Kind)?;
+    let (_, kind) = MarkKind::ALL.into_iter().find(|(n, _)| *n == number).ok_or(DecodeError::Kind)?;
     let is_offered = kind == MarkKind::SessionBegin && offer == OFFERED;
     Ok(Mark { kind, offer: is_offered.then_some(nonce) })
 }

@@ -3,7 +3,7 @@
 //! They are little-endian, as in a ring or a file, and a client appends them to a stream file unchanged. Each part of a cut packet
 //! is a packet with its own header.
 
-use super::Malformed;
+use super::DecodeError;
 use tracepoint_ring::channel::{HEADER_SIZE, PACKET_MAGIC, PacketHeader};
 
 /// Reads the header at the start of `bytes`, which must contain the whole packet. It has no padding: its size is between that of the header and
@@ -11,23 +11,23 @@ use tracepoint_ring::channel::{HEADER_SIZE, PACKET_MAGIC, PacketHeader};
 ///
 /// # Errors
 ///
-/// [`Malformed`] if there is no complete packet, or one with padding.
-pub fn packet_header(bytes: &[u8]) -> Result<PacketHeader, Malformed> {
+/// [`DecodeError`] if there is no complete packet, or one with padding.
+pub fn packet_header(bytes: &[u8]) -> Result<PacketHeader, DecodeError> {
     if bytes.len() < HEADER_SIZE {
-        return Err(Malformed::Short);
+        return Err(DecodeError::Short);
     }
     let header = PacketHeader::parse(bytes);
     if header.magic != PACKET_MAGIC {
-        return Err(Malformed::Kind);
+        return Err(DecodeError::Kind);
     }
     if header.content_bits != header.packet_bits
         || !header.packet_bits.is_multiple_of(8)
         || header.size() < HEADER_SIZE as u64
     {
-        return Err(Malformed::Field);
+        return Err(DecodeError::Field);
     }
     if header.size() > bytes.len() as u64 {
-        return Err(Malformed::Short);
+        return Err(DecodeError::Short);
     }
     Ok(header)
 }
@@ -45,7 +45,7 @@ impl<'a> CtfPackets<'a> {
 }
 
 impl<'a> Iterator for CtfPackets<'a> {
-    type Item = Result<(PacketHeader, &'a [u8]), Malformed>;
+    type Item = Result<(PacketHeader, &'a [u8]), DecodeError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let rest = std::mem::take(&mut self.rest);
@@ -53,7 +53,7 @@ impl<'a> Iterator for CtfPackets<'a> {
             return None;
         }
         Some(packet_header(rest).and_then(|header| {
-            let (packet, rest) = rest.split_at_checked(header.size() as usize).ok_or(Malformed::Short)?;
+            let (packet, rest) = rest.split_at_checked(header.size() as usize).ok_or(DecodeError::Short)?;
             self.rest = rest;
             Ok((header, packet))
         }))

@@ -1,10 +1,11 @@
 //! The messages of the live viewer protocol, byte by byte as exchanged by LTTng's programs and babeltrace2.
 
 use tracepoint_wire::live::{
-    AttachStatus, Connect, Created, Detached, Index, IndexStatus, MetadataBytes, MetadataStatus, NEW_STREAM,
-    NewStreamsStatus, PacketBytes, PacketStatus, Request, Seek, SessionRecord, Sessions, Status, StreamRecord, Streams,
+    AttachStatus, Connect, Index, IndexStatus, MetadataBytes, MetadataStatus, NEW_STREAM, NewStreamsStatus,
+    PacketBytes, PacketStatus, Request, Seek, SessionCreated, SessionDetached, SessionRecord, Sessions, Status,
+    StreamRecord, Streams,
 };
-use tracepoint_wire::{Decoded, Malformed};
+use tracepoint_wire::{DecodeError, Decoded};
 
 /// Bytes in hexadecimal; spaces and bars are ignored.
 fn hex(text: &str) -> Vec<u8> {
@@ -61,12 +62,12 @@ fn a_longer_payload_is_skipped_and_a_bad_one_refused() {
     let mut bytes = hex("000000000000000a 00000007 00000063  0000000000000002 ffff");
     assert_eq!(Request::decode(&bytes), Ok(Decoded::Whole(Request::NewStreams { session: 2 }, 26)));
     bytes[7] = 7;
-    assert_eq!(Request::decode(&bytes), Err(Malformed::Short { kind: 7, size: 7 }));
+    assert_eq!(Request::decode(&bytes), Err(DecodeError::Short { kind: 7, size: 7 }));
     bytes[0] = 0x80;
-    assert!(matches!(Request::decode(&bytes[..16]), Err(Malformed::TooMany { .. })), "before the payload arrives");
-    assert_eq!(Request::decode(&hex("0000000000000000 0000000a 00000000")), Err(Malformed::Command(10)));
+    assert!(matches!(Request::decode(&bytes[..16]), Err(DecodeError::TooMany { .. })), "before the payload arrives");
+    assert_eq!(Request::decode(&hex("0000000000000000 0000000a 00000000")), Err(DecodeError::Command(10)));
     let seek = hex("0000000000000014 00000003 00000000  0000000000000002 0000000000000000 00000003");
-    assert_eq!(Request::decode(&seek), Err(Malformed::Number { what: "seek", number: 3 }));
+    assert_eq!(Request::decode(&seek), Err(DecodeError::Number { what: "seek", number: 3 }));
 }
 
 #[test]
@@ -89,7 +90,7 @@ fn sessions_are_listed() {
     assert_eq!(Sessions::decode(&bytes), Ok(Decoded::Whole(sessions, 343)));
     assert_eq!(Sessions::decode(&bytes[..342]), Ok(Decoded::Needs(343)));
     assert_eq!(Sessions::decode(&bytes[..3]), Ok(Decoded::Needs(4)));
-    assert!(matches!(Sessions::decode(&[0xff; 4]), Err(Malformed::TooMany { count: 0xffff_ffff, .. })));
+    assert!(matches!(Sessions::decode(&[0xff; 4]), Err(DecodeError::TooMany { count: 0xffff_ffff, .. })));
 }
 
 #[test]
@@ -116,8 +117,8 @@ fn streams_are_announced() {
     let refused = Streams::none(AttachStatus::NotLive);
     assert_eq!(encoded(|out| refused.encode(out)), hex("00000004 00000000"));
     assert_eq!(Streams::decode(&hex("00000004 00000000")), Ok(Decoded::Whole(refused, 8)));
-    assert!(matches!(Streams::<AttachStatus>::decode(&hex("00000001 00004001")), Err(Malformed::TooMany { .. })));
-    assert!(matches!(Streams::<AttachStatus>::decode(&hex("00000007 00000000")), Err(Malformed::Number { .. })));
+    assert!(matches!(Streams::<AttachStatus>::decode(&hex("00000001 00004001")), Err(DecodeError::TooMany { .. })));
+    assert!(matches!(Streams::<AttachStatus>::decode(&hex("00000007 00000000")), Err(DecodeError::Number { .. })));
 }
 
 #[test]
@@ -157,7 +158,7 @@ fn indexes_say_what_is_known() {
     }
     assert!(index.has_new_stream() && !index.has_new_metadata());
     assert_eq!(Index::decode(&[0; 63]), Ok(Decoded::Needs(64)));
-    assert_eq!(Index::decode(&[0; 64]), Err(Malformed::Number { what: "status of GET_NEXT_INDEX", number: 0 }));
+    assert_eq!(Index::decode(&[0; 64]), Err(DecodeError::Number { what: "status of GET_NEXT_INDEX", number: 0 }));
     let hup = encoded(|out| Index::only(IndexStatus::Hup).encode(out));
     assert_eq!(hup[..56], [0; 56]);
     assert_eq!(hup[56..], hex("00000003 00000000"));
@@ -170,7 +171,7 @@ fn contents_are_bounded() {
     assert_eq!(PacketBytes::decode(&bytes, 3), Ok(Decoded::Whole(packet, 15)));
     assert_eq!(encoded(|out| packet.encode(out)), bytes);
     assert_eq!(PacketBytes::decode(&bytes[..13], 3), Ok(Decoded::Needs(15)));
-    assert!(matches!(PacketBytes::decode(&bytes, 2), Err(Malformed::TooMany { count: 3, most: 2, .. })));
+    assert!(matches!(PacketBytes::decode(&bytes, 2), Err(DecodeError::TooMany { count: 3, most: 2, .. })));
     let refused = hex("00000003 ffffffff 00000002");
     let error = PacketBytes::only(PacketStatus::Error, NEW_STREAM);
     assert_eq!(PacketBytes::decode(&refused, 3), Ok(Decoded::Whole(error, 12)), "nothing follows an error");
@@ -181,9 +182,9 @@ fn contents_are_bounded() {
     assert_eq!(encoded(|out| metadata.encode(out)), bytes);
     let nothing = MetadataBytes::only(MetadataStatus::Nothing);
     assert_eq!(encoded(|out| nothing.encode(out)), hex("0000000000000000 00000002"));
-    assert!(matches!(MetadataBytes::decode(&bytes, 1), Err(Malformed::TooMany { count: 2, most: 1, .. })));
+    assert!(matches!(MetadataBytes::decode(&bytes, 1), Err(DecodeError::TooMany { count: 2, most: 1, .. })));
     let endless = hex("8000000000000000 00000001");
-    assert!(matches!(MetadataBytes::decode(&endless, 64 << 20), Err(Malformed::TooMany { .. })));
+    assert!(matches!(MetadataBytes::decode(&endless, 64 << 20), Err(DecodeError::TooMany { .. })));
 }
 
 #[test]
@@ -194,11 +195,11 @@ fn the_other_replies_are_words() {
     assert_eq!(Connect::decode(&connected), Decoded::Whole(connect, 20));
     assert_eq!(Connect::decode(&connected[..19]), Decoded::Needs(20));
     for (word, success) in [("00000001", true), ("00000002", false)] {
-        assert_eq!(encoded(|out| Created(success).encode(out)), hex(word));
-        assert_eq!(encoded(|out| Detached(success).encode(out)), hex(word));
-        assert_eq!(Created::decode(&hex(word)), Decoded::Whole(Created(success), 4));
-        assert_eq!(Detached::decode(&hex(word)), Decoded::Whole(Detached(success), 4));
+        assert_eq!(encoded(|out| SessionCreated(success).encode(out)), hex(word));
+        assert_eq!(encoded(|out| SessionDetached(success).encode(out)), hex(word));
+        assert_eq!(SessionCreated::decode(&hex(word)), Decoded::Whole(SessionCreated(success), 4));
+        assert_eq!(SessionDetached::decode(&hex(word)), Decoded::Whole(SessionDetached(success), 4));
     }
-    assert_eq!(Detached::decode(&hex("00000003")), Decoded::Whole(Detached(false), 4));
+    assert_eq!(SessionDetached::decode(&hex("00000003")), Decoded::Whole(SessionDetached(false), 4));
     assert_eq!(NewStreamsStatus::Hup.number(), 4);
 }

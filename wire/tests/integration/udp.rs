@@ -3,7 +3,7 @@
 use tracepoint_ring::channel::StreamKey;
 use tracepoint_wire::PacketHeader;
 use tracepoint_wire::udp::{
-    Accept, Ack, Batch, Challenge, End, FromServer, LegacyPacket, Losses, Malformed, Mark, MarkKind, Ping, Text,
+    Accept, Ack, Batch, Challenge, DecodeError, End, FromServer, LegacyPacket, Losses, Mark, MarkKind, Ping, Text,
     TextKind, ToClient, ToServer, Welcome, packet_header,
 };
 
@@ -73,12 +73,12 @@ fn marks() {
     // Padding is no offer where it is not marked as one, nor in another mark.
     let mark = |text: &str| match FromServer::decode(&hex(text))?.message {
         ToClient::Mark(mark) => Ok(mark),
-        _ => Err(Malformed::Kind),
+        _ => Err(DecodeError::Kind),
     };
     assert_eq!(mark("00000000 02 b2fedc 03"), Ok(Mark::new(MarkKind::SessionBegin)));
     assert_eq!(mark("00000000 02 b1fedc 04"), Ok(Mark::new(MarkKind::SessionEnd)));
-    assert_eq!(mark("00000000 02 000000 00"), Err(Malformed::Kind));
-    assert_eq!(mark("00000000 02 000000 05"), Err(Malformed::Kind));
+    assert_eq!(mark("00000000 02 000000 00"), Err(DecodeError::Kind));
+    assert_eq!(mark("00000000 02 000000 05"), Err(DecodeError::Kind));
     let never = Mark { kind: MarkKind::TraceEnd, offer: Some(7) };
     assert_eq!(never.encode(0)[..], hex("00000000 02 000000 02"), "an offer in SESSION_BEGIN alone");
 }
@@ -103,7 +103,7 @@ fn a_legacy_message_has_at_most_1500_bytes() {
     let content = [7; 1435];
     let mut out = vec![1, 2];
     let packet = |content| LegacyPacket { time_ns: 1, content };
-    assert_eq!(packet(&content).encode(0, &mut out), Err(Malformed::Long));
+    assert_eq!(packet(&content).encode(0, &mut out), Err(DecodeError::Long));
     assert_eq!(out, [1, 2], "left as it was");
     out.clear();
     packet(&content[1..]).encode(0, &mut out).expect("fits");
@@ -111,7 +111,7 @@ fn a_legacy_message_has_at_most_1500_bytes() {
     assert!(FromServer::decode(&out).is_ok());
     out[65] += 1;
     out.push(7);
-    assert_eq!(FromServer::decode(&out), Err(Malformed::Long));
+    assert_eq!(FromServer::decode(&out), Err(DecodeError::Long));
 }
 
 const HEAD: &str = "00000102 KK 000000 00000000 deadbeef ";
@@ -136,7 +136,7 @@ fn challenge_and_welcome() {
     assert_eq!(welcome.encode(SEQ, SESSION)[..], bytes);
     assert_server(&bytes, SEQ, Some(SESSION), ToClient::Welcome(welcome));
     let newer = server("11", "01 02 0578 00001388 16*77 0102030405060708");
-    assert_eq!(FromServer::decode(&newer), Err(Malformed::Field));
+    assert_eq!(FromServer::decode(&newer), Err(DecodeError::Field));
 }
 
 #[test]
@@ -148,9 +148,9 @@ fn text() {
     assert_eq!(out, bytes);
     assert_server(&bytes, SEQ, Some(SESSION), ToClient::Text(text));
     for wrong in ["01 000000 00000101 00000107 2f2a2043544620", "02 000000 00000000 04000001 2f"] {
-        assert_eq!(FromServer::decode(&server("12", wrong)), Err(Malformed::Field));
+        assert_eq!(FromServer::decode(&server("12", wrong)), Err(DecodeError::Field));
     }
-    assert_eq!(FromServer::decode(&server("12", "03 000000 00000000 00000001 2f")), Err(Malformed::Kind));
+    assert_eq!(FromServer::decode(&server("12", "03 000000 00000000 00000001 2f")), Err(DecodeError::Kind));
 }
 
 #[test]
@@ -216,11 +216,11 @@ fn a_malformed_packet_ends_a_batch() {
         packet
     };
     let cases = [
-        (packet[..99].to_vec(), Malformed::Short),
-        (packet[..95].to_vec(), Malformed::Short),
-        (changed(0, 0), Malformed::Kind),
-        (changed(48, 0x18), Malformed::Field),
-        (changed(63, 0xff), Malformed::Field),
+        (packet[..99].to_vec(), DecodeError::Short),
+        (packet[..95].to_vec(), DecodeError::Short),
+        (changed(0, 0), DecodeError::Kind),
+        (changed(48, 0x18), DecodeError::Field),
+        (changed(63, 0xff), DecodeError::Field),
     ];
     for (bytes, reason) in cases {
         assert_eq!(after_a_whole_one(&bytes), [Ok((100, 100)), Err(reason)]);
@@ -228,7 +228,7 @@ fn a_malformed_packet_ends_a_batch() {
     let mut small = packet.clone();
     small[48..50].copy_from_slice(&[0xf8, 0x02]);
     small[56..58].copy_from_slice(&[0xf8, 0x02]);
-    assert_eq!(after_a_whole_one(&small), [Ok((100, 100)), Err(Malformed::Field)]);
+    assert_eq!(after_a_whole_one(&small), [Ok((100, 100)), Err(DecodeError::Field)]);
 }
 
 fn assert_client(bytes: &[u8], message: ToServer) {
@@ -278,6 +278,6 @@ fn malformed_commands() {
     // A version to come, and limits that are none: smaller than the least, the single event's smaller than the others', too large.
     for body in ["02 00 0000 0578 ffe3", "01 00 0000 01ff ffe3", "01 00 0000 0578 0577", "01 00 0000 0578 ffe4"] {
         let accept = sealed(&format!("74707531 01 000000 00000000 00000000 {body} 40*00"));
-        assert_eq!(ToServer::decode(&accept), Err(Malformed::Field));
+        assert_eq!(ToServer::decode(&accept), Err(DecodeError::Field));
     }
 }

@@ -46,7 +46,7 @@ impl Waiting {
     /// Lets the storage open the next files and close those before them.
     fn opens(&mut self) {
         self.given.remove(0);
-        let _ = self.stream.done(&Done::Opened { entries: 0, bytes: 0, moved: 0 }, Instant::now(), |_| {});
+        let _ = self.stream.done(&JobResult::Opened { entries: 0, bytes: 0, moved: 0 }, Instant::now(), |_| {});
     }
 }
 

@@ -3,10 +3,10 @@
 use crate::fragments::Fragments;
 use crate::hub::chunks;
 use crate::hub::directory::{SessionDirectory, hexadecimal};
-use crate::hub::ordered::Ordered;
+use crate::hub::ordered::OrderedStream;
 use crate::hub::place::Place;
 use crate::hub::session::Session;
-use crate::hub::streamed::Streamed;
+use crate::hub::streamed::StreamedSession;
 use crate::hub::tally::Tally;
 use crate::hub::{Hub, MAX_STREAMS};
 use crate::names::sanitised;
@@ -25,7 +25,7 @@ use tracepoint_wire::stream::{Announce, ErrorCode, Hello};
 const RESERVED: [&str; 3] = [METADATA_CHANNEL, "index", ".account"];
 /// The answer to a sender whose session is open.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedSession {
     pub(crate) session: u64,
     pub(crate) connection: u64,
     pub(crate) is_resumed: bool,
@@ -55,7 +55,7 @@ impl Hub {
         token: [u8; 16],
         is_shared: bool,
         address: Address,
-    ) -> Result<Opened, (ErrorCode, String)> {
+    ) -> Result<OpenedSession, (ErrorCode, String)> {
         if let Some(id) = self.known(&hello.key) {
             let Some(streamed) = self.session_mut(id).and_then(|session| session.streamed.as_mut()) else {
                 return Err(gone());
@@ -66,7 +66,7 @@ impl Hub {
             let (connection, metadata) = (streamed.connection, streamed.metadata_bytes);
             self.tokens.remove(&old);
             self.tokens.insert(token, id);
-            return Ok(Opened { session: id, connection, is_resumed: true, metadata });
+            return Ok(OpenedSession { session: id, connection, is_resumed: true, metadata });
         }
         let busy = |why| (ErrorCode::Busy, why);
         let (admission, share) = (self.admit(address).map_err(busy)?, self.files_of_next(address).map_err(busy)?);
@@ -104,7 +104,7 @@ impl Hub {
         let interval = Duration::from_millis(hello.sync_interval.max(1).into());
         let mut session = Session::new((name, hello.host.to_owned()), interval, (hello.key, 0), admission);
         session.directory = Some(Rc::new(RefCell::new(directory)));
-        session.streamed = Some(Streamed {
+        session.streamed = Some(StreamedSession {
             key: hello.key,
             trace: hello.trace,
             token,
@@ -134,7 +134,7 @@ impl Hub {
             streamed.metadata = handle;
         }
         self.tokens.insert(token, id);
-        Ok(Opened { session: id, connection: 1, is_resumed, metadata: metadata_bytes })
+        Ok(OpenedSession { session: id, connection: 1, is_resumed, metadata: metadata_bytes })
     }
 
     /// Opens an announced stream. Returns its handle, and the lowest number that is not stored.
@@ -177,7 +177,7 @@ impl Hub {
         if let Some(stream) = self.streams.get_mut(&handle) {
             stream.view.set_class(announce.class.into());
             let tally = Tally::of(&stream.view, line.before);
-            stream.ordered = Some(Ordered::new(key, announce.packet_size, next, tally));
+            stream.ordered = Some(OrderedStream::new(key, announce.packet_size, next, tally));
         }
         let connection = self.streamed(id).map_or(0, |streamed| streamed.connection);
         if let Some(ordered) = self.stream_of(id, handle).and_then(|stream| stream.ordered.as_mut()) {

@@ -17,7 +17,7 @@ use crate::hub::chunks::{self, Chunks, Line, Lines};
 use crate::hub::directory::{make_directories, put};
 use crate::hub::place::Place;
 use crate::hub::session::Session;
-use crate::hub::streamed::Streamed;
+use crate::hub::streamed::StreamedSession;
 use crate::hub::tally::{self, Tally};
 use crate::storage::repair::NEXT_CHUNK;
 use crate::storage::{Files, Job};
@@ -26,7 +26,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use tracepoint_reader::account::{ACCOUNT_PATH, Account, Removed};
+use tracepoint_reader::account::{ACCOUNT_PATH, Account, RemovedChunks};
 use tracepoint_reader::{Metadata, chunk_name};
 use tracepoint_wire::relay::METADATA_CHANNEL;
 
@@ -65,8 +65,9 @@ impl Hub {
     /// Continues a rotation once the storage has finished the jobs from before the end of the chunk.
     pub(in crate::hub) fn rotated(&mut self, id: u64, now: Instant) {
         // If the sender's account is there, it describes the current chunk, which stays the last one.
-        let goes_on =
-            |session: &Session| session.is_open() && !session.streamed.as_ref().is_some_and(Streamed::has_account);
+        let goes_on = |session: &Session| {
+            session.is_open() && !session.streamed.as_ref().is_some_and(StreamedSession::has_account)
+        };
         if self.session(id).is_some_and(goes_on) {
             if let Err(error) = self.next_chunk(id) {
                 self.say(format!("cannot begin another chunk: {error}; it is tried again"));
@@ -148,7 +149,7 @@ impl Hub {
         }
         make_directories(&root, Path::new(NEXT_CHUNK))?;
         fs::write(next.join(METADATA_CHANNEL), &text)?;
-        let next_one = chunks::Which { number: number + 1, ..which };
+        let next_one = chunks::ChunkInfo { number: number + 1, ..which };
         chunks::write(&next, &metadata, &name, next_one, &begun)?;
         if alignment.is_some() {
             let known = fs::read_to_string(old.join(super::clocks::FILE))?;
@@ -225,7 +226,7 @@ impl Hub {
         let (handle, Some(chunks)) = (streamed.metadata, &mut streamed.chunks) else { return };
         let Some(oldest) = chunks.closed.pop_front() else { return };
         chunks.leaving = Some(oldest);
-        let (number, _, Removed { bytes, .. }) = oldest;
+        let (number, _, RemovedChunks { bytes, .. }) = oldest;
         self.leaving += bytes;
         self.storage.give(handle, Job::Remove { directory: root.join(chunk_name(number)), bytes });
     }

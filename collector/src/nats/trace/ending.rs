@@ -1,8 +1,8 @@
 //! The end of collecting a trace.
 
 use super::{End, TICK, Trace};
-use crate::nats::former;
-use crate::nats::lease::{Committed, State};
+use crate::nats::lease::{CommitResult, State};
+use crate::nats::stale;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
@@ -24,10 +24,10 @@ impl Trace {
                 })
                 .await;
                 match self.last_commit(State::Released).await {
-                    Committed::Lost(at) => Some(at),
+                    CommitResult::Lost(at) => Some(at),
                     // If the commit failed, the lease expires, and the next collector here checks it.
-                    Committed::Unknown(_) => None,
-                    Committed::Yes => Some(self.held.lease.position.clone()),
+                    CommitResult::Unknown(_) => None,
+                    CommitResult::Yes => Some(self.held.lease.position.clone()),
                 }
             }
             End::Done => {
@@ -35,10 +35,10 @@ impl Trace {
                 self.dealt = self.received;
                 self.close().await;
                 match self.last_commit(State::Done).await {
-                    Committed::Lost(at) => Some(at),
-                    Committed::Unknown(_) => None,
-                    Committed::Yes => {
-                        former::unmark(&self.root);
+                    CommitResult::Lost(at) => Some(at),
+                    CommitResult::Unknown(_) => None,
+                    CommitResult::Yes => {
+                        stale::unmark(&self.root);
                         if let Err(error) = self.broker.purge_all(&self.subject).await {
                             self.of.say(error.to_string());
                         }
@@ -51,17 +51,17 @@ impl Trace {
         self.close().await;
         let _ = self.broker.stream.delete_consumer(&self.consumer_name()).await;
         if let Some(at) = at {
-            if let Some(message) = former::end(&self.root, &self.name, &at) {
+            if let Some(message) = stale::end(&self.root, &self.name, &at) {
                 self.of.say(message);
             }
         }
     }
 
     /// Commits until the result is known or the lease has expired.
-    async fn last_commit(&mut self, state: State) -> Committed {
+    async fn last_commit(&mut self, state: State) -> CommitResult {
         loop {
             let committed = self.commit(state).await;
-            if !matches!(committed, Committed::Unknown(_)) || self.held.is_in_doubt(self.of.settings.lease) {
+            if !matches!(committed, CommitResult::Unknown(_)) || self.held.is_in_doubt(self.of.settings.lease) {
                 return committed;
             }
             sleep(super::AGAIN).await;

@@ -1,8 +1,8 @@
 //! Passes the broker's messages to the hub.
 
-use super::{End, TICK, Trace, Waiting, What};
+use super::{AckPoint, End, PendingMessage, TICK, Trace};
 use crate::memory::MemoryShare;
-use crate::nats::collecting::Collecting;
+use crate::nats::context::CollectorContext;
 use crate::stream_control::StreamControl;
 use async_nats::jetstream;
 use std::rc::Rc;
@@ -43,15 +43,15 @@ impl Trace {
                 }
             };
             match TraceSubject::parse(&message.subject).map(|(_, token)| token) {
-                Some(Token::Hello) => What::Nothing,
+                Some(Token::Hello) => AckPoint::Nothing,
                 Some(token) => match Message::decode(&token, &message.payload) {
                     Ok(Message::Packet(route, wire)) => self.packet(route.handle, route.seq, wire, memory),
                     Ok(Message::Frames(frames)) => {
                         drop(memory);
-                        let mut what = What::Nothing;
+                        let mut what = AckPoint::Nothing;
                         for frame in frames {
                             if matches!(frame, ToCollector::Close(_) | ToCollector::Account(..)) {
-                                what = What::End;
+                                what = AckPoint::End;
                             }
                             self.frame(frame).await;
                         }
@@ -63,16 +63,16 @@ impl Trace {
             }
         };
         self.received = sequence;
-        self.waiting.push_back(Waiting { sequence, what, acker });
+        self.waiting.push_back(PendingMessage { sequence, what, acker });
         None
     }
 
-    fn damaged(&self) -> What {
+    fn damaged(&self) -> AckPoint {
         self.of.shared.hub.borrow_mut().counts.damaged += 1;
-        What::Nothing
+        AckPoint::Nothing
     }
 
-    fn packet(&mut self, number: u64, seq: u64, wire: &[u8], memory: Option<MemoryShare>) -> What {
+    fn packet(&mut self, number: u64, seq: u64, wire: &[u8], memory: Option<MemoryShare>) -> AckPoint {
         let Some(handle) = self.handles.get(&number).copied() else {
             self.misses_stream = true;
             return self.damaged();
@@ -80,12 +80,12 @@ impl Trace {
         let hub = &mut self.of.shared.hub.borrow_mut();
         // Stored packets arrive again after a collector was killed, or if they were published twice.
         if !hub.wants(handle, seq) {
-            return What::Packet { handle, seq };
+            return AckPoint::Packet { handle, seq };
         }
         if hub.wire_packet(self.session, with_handle(wire, handle), memory, Instant::now()) {
-            What::Packet { handle, seq }
+            AckPoint::Packet { handle, seq }
         } else {
-            What::Nothing
+            AckPoint::Nothing
         }
     }
 
@@ -135,10 +135,10 @@ impl Trace {
 
 /// Passes a message to the hub. Returns the handle if the message announces a stream.
 pub(super) async fn feed(
-    of: &Collecting,
+    of: &CollectorContext,
     control: &mut StreamControl,
     message: ToCollector<'_>,
-) -> Result<Option<Announced>, String> {
+) -> Result<Option<AnnounceReply>, String> {
     let memory = match &message {
         ToCollector::Metadata(piece) => match control.session() {
             Some(session) => of.shared.memory(session, piece.bytes.len() as u32).await,

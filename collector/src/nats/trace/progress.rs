@@ -1,8 +1,8 @@
 //! Progress of a trace: stored messages are committed to the lease, acknowledged, and purged from the broker.
 
 use super::incoming::feed;
-use super::{End, Trace, Waiting, What};
-use crate::nats::lease::{Committed, State};
+use super::{AckPoint, End, PendingMessage, Trace};
+use crate::nats::lease::{CommitResult, State};
 use std::time::{Duration, Instant};
 use tracepoint_wire::nats::Token;
 
@@ -49,13 +49,13 @@ impl Trace {
         }
         self.committed = now;
         match self.commit(State::Held).await {
-            Committed::Lost(at) => Some(End::Lost(at)),
-            Committed::Yes => {
+            CommitResult::Lost(at) => Some(End::Lost(at)),
+            CommitResult::Yes => {
                 self.trouble = None;
                 self.purge().await;
                 None
             }
-            Committed::Unknown(why) => {
+            CommitResult::Unknown(why) => {
                 // Report an error once, even if it repeats.
                 if why.is_some() && self.trouble != why {
                     self.of.say(format!("`{}`: {}", self.name, why.as_deref().unwrap_or_default()));
@@ -103,28 +103,28 @@ impl Trace {
         }
         while let Some(first) = self.waiting.front() {
             let is_dealt = match first.what {
-                What::Nothing => true,
-                What::Packet { handle, seq } => hub.next_stored(handle).is_none_or(|next| next > seq),
-                What::End => false,
+                AckPoint::Nothing => true,
+                AckPoint::Packet { handle, seq } => hub.next_stored(handle).is_none_or(|next| next > seq),
+                AckPoint::End => false,
             };
             if !is_dealt {
                 break;
             }
             self.progressed = Instant::now();
-            if let Some(Waiting { sequence, acker, .. }) = self.waiting.pop_front() {
+            if let Some(PendingMessage { sequence, acker, .. }) = self.waiting.pop_front() {
                 (self.dealt, self.acker) = (sequence, Some(acker));
             }
         }
     }
 
-    pub(super) async fn commit(&mut self, state: State) -> Committed {
+    pub(super) async fn commit(&mut self, state: State) -> CommitResult {
         let position = self.of.shared.hub.borrow_mut().position(self.session);
         let position = position.unwrap_or_else(|| self.held.lease.position.clone());
         let (acker, sequence) = (self.acker.take(), self.dealt);
         let committed = self.held.commit(&self.broker, state, sequence, position).await;
         match (&committed, acker) {
             // If the acknowledgement is lost, the next one covers this message as well.
-            (Committed::Yes, Some(acker)) => drop(acker.ack().await),
+            (CommitResult::Yes, Some(acker)) => drop(acker.ack().await),
             (_, acker) => self.acker = acker,
         }
         committed

@@ -3,9 +3,9 @@
 #[cfg(test)]
 mod tests;
 
-use super::Shared;
+use super::StorageState;
 use crate::storage::file::{Files, OpenFiles, bytes_below};
-use crate::storage::{Done, Job, SequencedPacket};
+use crate::storage::{Job, JobResult, SequencedPacket};
 use std::collections::{HashMap, VecDeque};
 use std::fs;
 use std::io;
@@ -34,14 +34,14 @@ pub(super) struct Writer {
     /// Jobs that arrived while a packet waited for space.
     pub(super) later: VecDeque<(u64, Job)>,
     pub(super) streams: HashMap<u64, OpenFiles>,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<StorageState>,
     pub(super) quota: Option<u64>,
     pub(super) rate: Option<u64>,
     /// When the simulated slow disk becomes idle.
     pub(super) busy: Instant,
     /// Time spent on removals during the current job.
     pub(super) removing: Duration,
-    pub(super) done: UnboundedSender<(u64, Done)>,
+    pub(super) done: UnboundedSender<(u64, JobResult)>,
 }
 
 impl Writer {
@@ -62,7 +62,7 @@ impl Writer {
         }
     }
 
-    fn tell(&self, handle: u64, done: Done) {
+    fn tell(&self, handle: u64, done: JobResult) {
         // Fails only once the state machine has ended, which needs no results.
         let _ = self.done.send((handle, done));
     }
@@ -76,11 +76,11 @@ impl Writer {
             Job::Metadata { packet } => {
                 let packet = SequencedPacket { sequence: 0, packet, index: None };
                 let is_stored = self.store(handle, size, |files| files.packets(from_ref(&packet)));
-                is_stored.then_some(Done::Metadata { bytes: size })
+                is_stored.then_some(JobResult::Metadata { bytes: size })
             }
-            Job::Beacon { time } => Some(Done::Beacon { time }),
-            Job::Mark => Some(Done::Marked),
-            Job::Release { upto } => Some(Done::Released { upto }),
+            Job::Beacon { time } => Some(JobResult::Beacon { time }),
+            Job::Mark => Some(JobResult::Marked),
+            Job::Release { upto } => Some(JobResult::Released { upto }),
             Job::Unindex => {
                 self.streams.get_mut(&handle).into_iter().for_each(OpenFiles::unindex);
                 None
@@ -88,7 +88,7 @@ impl Writer {
             Job::Remove { directory, bytes } => Some(self.remove(&directory, bytes)),
             Job::Close => {
                 self.streams.remove(&handle).into_iter().for_each(OpenFiles::close);
-                Some(Done::Closed)
+                Some(JobResult::Closed)
             }
         };
         if let Some(done) = done {
@@ -97,7 +97,7 @@ impl Writer {
         size
     }
 
-    fn open(&mut self, handle: u64, files: Files, from: Option<u64>) -> Option<Done> {
+    fn open(&mut self, handle: u64, files: Files, from: Option<u64>) -> Option<JobResult> {
         let mut new = OpenFiles::new(files);
         let Some(mut old) = self.streams.remove(&handle) else {
             self.streams.insert(handle, new);
@@ -107,12 +107,12 @@ impl Writer {
             None => 0,
             Some(Ok(moved)) => moved,
             Some(Err(error)) => {
-                self.tell(handle, Done::Full(Some(error.to_string())));
+                self.tell(handle, JobResult::Full(Some(error.to_string())));
                 0
             }
         };
         self.streams.insert(handle, new);
-        Some(Done::Opened { entries: old.entries, bytes: old.bytes, moved })
+        Some(JobResult::Opened { entries: old.entries, bytes: old.bytes, moved })
     }
 
     /// Writes a packet and the consecutive ones of the same stream behind it, together if there is space for all. Returns their size in bytes.
@@ -144,13 +144,13 @@ impl Writer {
             let stream_class = it.index.map(|index| index.stream_class);
             // Release the memory before the state machine gets the result, so that waiting packets can be read.
             drop(it);
-            self.tell(handle, Done::Packet { sequence, size: is_stored.then_some(bytes), stream_class });
+            self.tell(handle, JobResult::Packet { sequence, size: is_stored.then_some(bytes), stream_class });
         }
         size
     }
 
     /// Removes a trace, its metadata first.
-    fn remove(&mut self, directory: &Path, bytes: u64) -> Done {
+    fn remove(&mut self, directory: &Path, bytes: u64) -> JobResult {
         let begin = Instant::now();
         let size = bytes_below(directory);
         let metadata = match fs::remove_file(directory.join(METADATA_CHANNEL)) {
@@ -162,7 +162,7 @@ impl Writer {
         self.shared.resized(0, size.saturating_sub(failed.as_ref().map_or(0, |_| bytes_below(directory))));
         let failed = failed.map(|error| format!("cannot remove {}: {error}", directory.display()));
         self.removing += begin.elapsed();
-        Done::Removed { bytes, is_gone, failed }
+        JobResult::Removed { bytes, is_gone, failed }
     }
 
     /// Waits before the next attempt to write to a full disk, at most until a directory is removed; returns whether one was. Postpones other jobs.
@@ -223,7 +223,7 @@ impl Writer {
             let Err(error) = result else { break true };
             let can_change = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
             if !is_told {
-                self.tell(handle, Done::Full(Some(error.to_string())));
+                self.tell(handle, JobResult::Full(Some(error.to_string())));
                 was_full = true;
             }
             if !can_change || self.shared.drops(handle) {
@@ -232,7 +232,7 @@ impl Writer {
             is_told = !self.wait_for_room();
         };
         if was_full {
-            self.tell(handle, Done::Full(None));
+            self.tell(handle, JobResult::Full(None));
         }
         is_stored
     }

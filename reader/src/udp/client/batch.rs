@@ -1,12 +1,12 @@
 //! A session in the batch layout: delivered and lost events add up to the sent events.
 
-use super::Next;
+use super::Transition;
 use super::retry::Retry;
 use super::session_core::SessionCore;
 use super::text_assembly::TextAssembly;
 use super::totals::Totals;
 use crate::udp::order::{Arrival, Delivery, Order};
-use crate::udp::report::{Ending, EventBatch, Layout, Lost, Report};
+use crate::udp::report::{EventBatch, Layout, LossReport, Report, SessionEnd};
 use std::time::Duration;
 use tracepoint_wire::udp::{Ack, Batch, End, FromServer, TextKind, ToClient, ToServer, Welcome};
 
@@ -81,14 +81,19 @@ impl BatchSession {
         }
     }
 
-    pub(super) fn receive(&mut self, core: &mut SessionCore, message: &FromServer<'_>, now: Duration) -> Option<Next> {
+    pub(super) fn receive(
+        &mut self,
+        core: &mut SessionCore,
+        message: &FromServer<'_>,
+        now: Duration,
+    ) -> Option<Transition> {
         let later = |than: u32| message.seq.wrapping_sub(than).cast_signed() > 0;
         if message.session != Some(self.session) {
             return match (&message.message, message.session) {
                 // Two ACCEPTs were under way, and the server has opened a session for each.
                 (ToClient::Welcome(welcome), Some(session)) if later(self.welcome_seq) && !self.concluded => {
                     self.abandon(core, welcome);
-                    Some(Next::Batch { session, seq: message.seq, welcome: *welcome })
+                    Some(Transition::Batch { session, seq: message.seq, welcome: *welcome })
                 }
                 _ => {
                     core.counts.foreign += 1;
@@ -165,7 +170,7 @@ impl BatchSession {
 
     fn lost_up_to(&mut self, core: &mut SessionCore, events: u64) {
         if events > self.accounted {
-            core.lose(Lost::Events(events - self.accounted));
+            core.lose(LossReport::Events(events - self.accounted));
             self.accounted = events;
             core.limit(events);
         }
@@ -186,20 +191,20 @@ impl BatchSession {
         self.lost_up_to(core, self.totals.events);
     }
 
-    pub(super) fn wake(&mut self, core: &mut SessionCore, now: Duration) -> Option<Next> {
+    pub(super) fn wake(&mut self, core: &mut SessionCore, now: Duration) -> Option<Transition> {
         self.advance(core, now);
         if self.finish(core, now) {
-            return Some(Next::Over(Ending::Ended));
+            return Some(Transition::Over(SessionEnd::Ended));
         }
         if now >= self.heard + SILENCE {
-            let ending = if self.leave.is_some() { Ending::Unconfirmed } else { Ending::Silent };
-            return Some(Next::Over(self.give_up(core, ending)));
+            let ending = if self.leave.is_some() { SessionEnd::Unconfirmed } else { SessionEnd::Silent };
+            return Some(Transition::Over(self.give_up(core, ending)));
         }
         if core.stop_wanted && self.end.is_none() {
             let first = self.leave.is_none();
             let leave = self.leave.get_or_insert_with(|| Retry::new(now, LEAVE_EVERY));
             if now >= leave.since() + LEAVE_FOR {
-                return Some(Next::Over(self.give_up(core, Ending::Unconfirmed)));
+                return Some(Transition::Over(self.give_up(core, SessionEnd::Unconfirmed)));
             }
             if leave.due(now) {
                 core.send(&ToServer::Leave(self.session));
@@ -259,13 +264,13 @@ impl BatchSession {
 
     fn conclude(&mut self, core: &mut SessionCore, end: &End) {
         if end.legacy > 0 {
-            core.lose(Lost::BeforeOffer(end.legacy));
+            core.lose(LossReport::BeforeOffer(end.legacy));
         }
         if end.lost.total() > 0 {
-            core.lose(Lost::Unsent(end.lost));
+            core.lose(LossReport::Unsent(end.lost));
         }
         if self.metadata.length() < end.metadata {
-            core.lose(Lost::Metadata(end.metadata - self.metadata.length()));
+            core.lose(LossReport::Metadata(end.metadata - self.metadata.length()));
         }
         let whole = self.account.length() >= end.account;
         if let Some(account) = self.account.take().filter(|_| whole) {
@@ -284,9 +289,9 @@ impl BatchSession {
         self.lose_tail(core);
     }
 
-    pub(super) fn give_up(&mut self, core: &mut SessionCore, ending: Ending) -> Ending {
+    pub(super) fn give_up(&mut self, core: &mut SessionCore, ending: SessionEnd) -> SessionEnd {
         if self.concluded {
-            return Ending::Ended;
+            return SessionEnd::Ended;
         }
         self.flush(core);
         ending

@@ -3,8 +3,8 @@
 use super::legacy_order::LegacyOrder;
 use super::retry::Retry;
 use super::session_core::SessionCore;
-use super::{Next, Options};
-use crate::udp::report::Ending;
+use super::{Options, Transition};
+use crate::udp::report::SessionEnd;
 use std::num::NonZeroU64;
 use std::time::Duration;
 use tracepoint_wire::udp::{Accept, FromServer, Mark, MarkKind, ToClient, ToServer};
@@ -33,11 +33,11 @@ pub(super) struct Handshake {
     legacy: Option<(LegacyOrder, Duration)>,
     /// True if one of them was not [`MarkKind::SessionBegin`].
     served: bool,
-    accepting: Option<Accepting>,
+    accepting: Option<PendingAccept>,
 }
 
 #[derive(Debug)]
-struct Accepting {
+struct PendingAccept {
     /// The `seq` of the offer.
     seq: u32,
     accept: Accept,
@@ -47,7 +47,7 @@ struct Accepting {
     since: Duration,
 }
 
-impl Accepting {
+impl PendingAccept {
     fn new(seq: u32, accept: Accept, since: Duration, now: Duration) -> Self {
         let again = Retry::new(now + AGAIN_EVERY, AGAIN_EVERY);
         Self { seq, accept, retry: Retry::new(now, ACCEPT_EVERY[0]), again, since }
@@ -59,7 +59,12 @@ impl Handshake {
         Self { start: Retry::new(now, START_EVERY), legacy: None, served: false, accepting: None }
     }
 
-    pub(super) fn receive(&mut self, core: &mut SessionCore, message: &FromServer<'_>, now: Duration) -> Option<Next> {
+    pub(super) fn receive(
+        &mut self,
+        core: &mut SessionCore,
+        message: &FromServer<'_>,
+        now: Duration,
+    ) -> Option<Transition> {
         match &message.message {
             ToClient::Mark(mark) => {
                 self.keep(core, message, now);
@@ -83,7 +88,7 @@ impl Handshake {
             }
             ToClient::Welcome(welcome) => {
                 let session = message.session.filter(|_| self.accepting.is_some())?;
-                Some(Next::Batch { session, seq: message.seq, welcome: *welcome })
+                Some(Transition::Batch { session, seq: message.seq, welcome: *welcome })
             }
             // A message of a session whose WELCOME has not arrived. Later messages show if it was lost.
             _ => {
@@ -111,7 +116,7 @@ impl Handshake {
         order.put(core, message, now);
     }
 
-    fn mark(&mut self, core: &SessionCore, seq: u32, mark: Mark, now: Duration) -> Option<Next> {
+    fn mark(&mut self, core: &SessionCore, seq: u32, mark: Mark, now: Duration) -> Option<Transition> {
         if mark.kind != MarkKind::SessionBegin {
             return None;
         }
@@ -123,7 +128,7 @@ impl Handshake {
                     let most_events = events_limit.map_or(0, NonZeroU64::get);
                     let accept = Accept { mtu, window, most_events, ..Accept::new(nonce) };
                     let since = self.accepting.as_ref().map_or(now, |old| old.since);
-                    self.accepting = Some(Accepting::new(seq, accept, since, now));
+                    self.accepting = Some(PendingAccept::new(seq, accept, since, now));
                 }
                 None
             }
@@ -131,19 +136,19 @@ impl Handshake {
         }
     }
 
-    fn use_legacy(&mut self) -> Option<Next> {
-        self.legacy.take().map(|(order, _)| Next::Legacy(order))
+    fn use_legacy(&mut self) -> Option<Transition> {
+        self.legacy.take().map(|(order, _)| Transition::Legacy(order))
     }
 
     /// The server has closed its port: continues with the messages received so far.
-    pub(super) fn give_up(&mut self) -> Next {
-        self.use_legacy().unwrap_or(Next::Over(Ending::NoServer { refused: true }))
+    pub(super) fn give_up(&mut self) -> Transition {
+        self.use_legacy().unwrap_or(Transition::Over(SessionEnd::NoServer { refused: true }))
     }
 
-    pub(super) fn wake(&mut self, core: &mut SessionCore, now: Duration) -> Option<Next> {
+    pub(super) fn wake(&mut self, core: &mut SessionCore, now: Duration) -> Option<Transition> {
         if core.stop_wanted {
             core.send(&ToServer::Stop);
-            return Some(Next::Over(Ending::Unconfirmed));
+            return Some(Transition::Over(SessionEnd::Unconfirmed));
         }
         if let Some(accepting) = &mut self.accepting {
             if accepting.retry.due(now) {
@@ -179,11 +184,11 @@ impl Handshake {
     }
 
     /// Gives up. STOP ends a session whose beginning was lost.
-    fn no_server(core: &mut SessionCore) -> Next {
+    fn no_server(core: &mut SessionCore) -> Transition {
         core.send(&ToServer::Stop);
         let counts = core.counts;
         let foreign = counts.datagrams > 0 && counts.datagrams == counts.malformed + counts.corrupted;
-        Next::Over(if foreign { Ending::Foreign } else { Ending::NoServer { refused: false } })
+        Transition::Over(if foreign { SessionEnd::Foreign } else { SessionEnd::NoServer { refused: false } })
     }
 
     pub(super) fn deadline(&self) -> Duration {

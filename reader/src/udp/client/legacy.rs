@@ -2,12 +2,12 @@
 //!
 //! Losses show only as gaps in `seq`, which counts messages. The layout has no keep-alive and no checksum.
 
-use super::Next;
+use super::Transition;
 use super::legacy_order::{LegacyMessage, LegacyOrder};
 use super::retry::Retry;
 use super::session_core::SessionCore;
 use crate::udp::order::Delivery;
-use crate::udp::report::{Ending, Layout, Lost, Report};
+use crate::udp::report::{Layout, LossReport, Report, SessionEnd};
 use std::time::Duration;
 use tracepoint_wire::udp::{FromServer, MarkKind, ToClient, ToServer};
 
@@ -30,13 +30,18 @@ impl LegacySession {
         Self { order, begun: false, heard: now, stop: None }
     }
 
-    pub(super) fn receive(&mut self, core: &mut SessionCore, message: &FromServer<'_>, now: Duration) -> Option<Next> {
+    pub(super) fn receive(
+        &mut self,
+        core: &mut SessionCore,
+        message: &FromServer<'_>,
+        now: Duration,
+    ) -> Option<Transition> {
         if let (ToClient::Welcome(welcome), Some(session), false) =
             (&message.message, message.session, core.options.legacy)
         {
             // The late answer to an offer that has timed out.
             self.flush(core, now);
-            return Some(Next::Batch { session, seq: message.seq, welcome: *welcome });
+            return Some(Transition::Batch { session, seq: message.seq, welcome: *welcome });
         }
         self.heard = now;
         self.order.put(core, message, now);
@@ -44,13 +49,13 @@ impl LegacySession {
     }
 
     /// Delivers the messages that are due.
-    fn advance(&mut self, core: &mut SessionCore, now: Duration) -> Option<Next> {
+    fn advance(&mut self, core: &mut SessionCore, now: Duration) -> Option<Transition> {
         while let Some(turn) = self.order.messages.next(now) {
             if !self.begun {
                 self.begin(core, &turn);
             }
             match turn {
-                Delivery::Gap { first, count } => core.lose(Lost::Messages { first: first as u32, count }),
+                Delivery::Gap { first, count } => core.lose(LossReport::Messages { first: first as u32, count }),
                 Delivery::Message(_, LegacyMessage::Event(event)) => {
                     core.report(Report::Event(event));
                     core.deliver(1);
@@ -60,7 +65,7 @@ impl LegacySession {
                 Delivery::Message(_, LegacyMessage::Mark(MarkKind::TraceEnd)) => core.report(Report::TraceEnd),
                 Delivery::Message(_, LegacyMessage::Mark(MarkKind::SessionEnd)) => {
                     core.report(Report::SessionEnd);
-                    return Some(Next::Over(Ending::Ended));
+                    return Some(Transition::Over(SessionEnd::Ended));
                 }
             }
         }
@@ -71,11 +76,11 @@ impl LegacySession {
         self.begun = true;
         core.report(Report::SessionBegin(Layout::Legacy));
         if !matches!(first, Delivery::Message(_, LegacyMessage::Mark(MarkKind::SessionBegin))) {
-            core.lose(Lost::Beginning);
+            core.lose(LossReport::Beginning);
         }
     }
 
-    pub(super) fn wake(&mut self, core: &mut SessionCore, now: Duration) -> Option<Next> {
+    pub(super) fn wake(&mut self, core: &mut SessionCore, now: Duration) -> Option<Transition> {
         if let Some(next) = self.advance(core, now) {
             return Some(next);
         }
@@ -88,8 +93,8 @@ impl LegacySession {
         let first = self.stop.is_none();
         let stop = self.stop.get_or_insert_with(|| Retry::new(now, STOP_EVERY));
         if now >= stop.since() + STOP_FOR {
-            let ending = self.give_up(core, Ending::Unconfirmed);
-            return Some(Next::Over(ending));
+            let ending = self.give_up(core, SessionEnd::Unconfirmed);
+            return Some(Transition::Over(ending));
         }
         if stop.due(now) {
             core.send(&ToServer::Stop);
@@ -101,15 +106,15 @@ impl LegacySession {
     }
 
     /// Delivers all messages, and reports the missing ones.
-    fn flush(&mut self, core: &mut SessionCore, now: Duration) -> Option<Next> {
+    fn flush(&mut self, core: &mut SessionCore, now: Duration) -> Option<Transition> {
         self.order.messages.close();
         self.advance(core, now)
     }
 
     /// Delivers all messages, and returns how the session ended.
-    pub(super) fn give_up(&mut self, core: &mut SessionCore, ending: Ending) -> Ending {
+    pub(super) fn give_up(&mut self, core: &mut SessionCore, ending: SessionEnd) -> SessionEnd {
         match self.flush(core, self.heard) {
-            Some(Next::Over(ended)) => ended,
+            Some(Transition::Over(ended)) => ended,
             _ => ending,
         }
     }

@@ -19,7 +19,7 @@ pub(super) enum LegacyMessage {
 
 /// The server's encoding of packet numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Numbering {
+enum NumberEncoding {
     /// No packet has shown it yet.
     Unknown,
     /// All 32 bits.
@@ -31,7 +31,7 @@ enum Numbering {
 #[derive(Debug)]
 pub(super) struct LegacyOrder {
     pub(super) messages: Order<LegacyMessage>,
-    numbering: Numbering,
+    numbering: NumberEncoding,
     /// The number after the highest one so far.
     expected: u32,
 }
@@ -41,7 +41,8 @@ impl LegacyOrder {
     pub(super) fn unopened(core: &SessionCore, message: &FromServer<'_>) -> Self {
         let half = message.seq >> 16;
         let swapped = matches!(message.message, ToClient::Packet(_)) && is_swapped(message.seq) && half != 0;
-        let (number, numbering) = if swapped { (half, Numbering::Swapped) } else { (message.seq, Numbering::Unknown) };
+        let (number, numbering) =
+            if swapped { (half, NumberEncoding::Swapped) } else { (message.seq, NumberEncoding::Unknown) };
         Self { messages: Order::unopened(number, core.legacy_limits()), numbering, expected: number }
     }
 
@@ -85,12 +86,12 @@ impl LegacyOrder {
         if let ToClient::Packet(_) = message.message {
             let swapped = near((seq >> 16) as u16);
             self.numbering = match self.numbering {
-                _ if !is_swapped(seq) => Numbering::Whole,
-                Numbering::Unknown if distance(swapped) < distance(seq) => Numbering::Swapped,
+                _ if !is_swapped(seq) => NumberEncoding::Whole,
+                NumberEncoding::Unknown if distance(swapped) < distance(seq) => NumberEncoding::Swapped,
                 known => known,
             };
-            if self.numbering == Numbering::Swapped { swapped } else { seq }
-        } else if self.numbering == Numbering::Swapped {
+            if self.numbering == NumberEncoding::Swapped { swapped } else { seq }
+        } else if self.numbering == NumberEncoding::Swapped {
             near(seq as u16)
         } else {
             seq

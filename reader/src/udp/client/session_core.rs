@@ -2,7 +2,7 @@
 
 use super::Options;
 use crate::udp::order::Limits;
-use crate::udp::report::{Counts, Lost, Report};
+use crate::udp::report::{Counts, LossReport, Report};
 use std::collections::VecDeque;
 use tracepoint_wire::udp::ToServer;
 
@@ -38,16 +38,16 @@ impl SessionCore {
     }
 
     /// Reports and counts a loss.
-    pub(super) fn lose(&mut self, lost: Lost) {
+    pub(super) fn lose(&mut self, lost: LossReport) {
         let counts = &mut self.counts;
         match lost {
-            Lost::Messages { count, .. } => counts.lost_messages = counts.lost_messages.saturating_add(count),
-            Lost::Beginning => counts.lost_messages += 1,
-            Lost::Events(count) | Lost::BeforeOffer(count) => {
+            LossReport::Messages { count, .. } => counts.lost_messages = counts.lost_messages.saturating_add(count),
+            LossReport::Beginning => counts.lost_messages += 1,
+            LossReport::Events(count) | LossReport::BeforeOffer(count) => {
                 counts.lost_events = counts.lost_events.saturating_add(count);
             }
-            Lost::Metadata(bytes) => counts.lost_metadata = u64::from(bytes),
-            Lost::Unsent(losses) => counts.unsent_events = losses.total(),
+            LossReport::Metadata(bytes) => counts.lost_metadata = u64::from(bytes),
+            LossReport::Unsent(losses) => counts.unsent_events = losses.total(),
         }
         self.report(Report::Lost(lost));
     }

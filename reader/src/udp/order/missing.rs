@@ -7,9 +7,9 @@ const MAX_GAPS: usize = 4096;
 
 /// Gaps: the first number of each, indexed by the number after its last one.
 #[derive(Debug, Default)]
-pub(super) struct Missing(BTreeMap<u64, u64>);
+pub(super) struct Gaps(BTreeMap<u64, u64>);
 
-impl Missing {
+impl Gaps {
     /// Adds the numbers from `first` to `end`, which is excluded. Gaps are added in ascending order.
     pub(super) fn add(&mut self, first: u64, end: u64) {
         if first < end {
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn each_missing_number_is_reported_once() {
-        let mut missing = Missing::default();
+        let mut missing = Gaps::default();
         missing.add(3, 6);
         missing.add(8, 9);
         for (number, was) in
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn old_gaps_are_forgotten() {
-        let mut missing = Missing::default();
+        let mut missing = Gaps::default();
         (0..=MAX_GAPS as u64).for_each(|gap| missing.add(gap * 2, gap * 2 + 1));
         assert!(!missing.take(0));
         assert!(missing.take(2));

@@ -4,8 +4,8 @@ use super::relay::{Random, attached, bytes_of, opening, stream};
 use crate::hand::{PREAMBLE, Packet, stream as stream_block};
 use std::collections::VecDeque;
 use tracepoint_wire::live::{
-    Detached, Index, IndexStatus, MetadataBytes, MetadataStatus, NEW_METADATA, NEW_STREAM, NewStreamsStatus,
-    PacketBytes, PacketStatus, Request, Streams,
+    Index, IndexStatus, MetadataBytes, MetadataStatus, NEW_METADATA, NEW_STREAM, NewStreamsStatus, PacketBytes,
+    PacketStatus, Request, SessionDetached, Streams,
 };
 
 const METADATA: u64 = 100;
@@ -115,7 +115,7 @@ impl Model {
                 let bytes = &file[..length.min(file.len())];
                 PacketBytes { status: PacketStatus::Ok, flags: 0, bytes }.encode(out);
             }
-            _ => Detached(true).encode(out),
+            _ => SessionDetached(true).encode(out),
         })
     }
 

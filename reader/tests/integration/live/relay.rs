@@ -5,9 +5,11 @@ use std::io::{self, Read, Write};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tracepoint_reader::live::{LiveError, LiveOptions, LiveUrl, LiveView};
-use tracepoint_reader::{Item, Polled};
+use tracepoint_reader::{Item, PollResult};
 use tracepoint_wire::Decoded;
-use tracepoint_wire::live::{AttachStatus, Connect, Created, Request, SessionRecord, Sessions, StreamRecord, Streams};
+use tracepoint_wire::live::{
+    AttachStatus, Connect, Request, SessionCreated, SessionRecord, Sessions, StreamRecord, Streams,
+};
 
 /// Random numbers.
 pub(super) struct Random(pub(super) u64);
@@ -78,7 +80,7 @@ pub(super) fn opening(request: Request) -> Option<Vec<u8>> {
             let session = SessionRecord { id: 7, live_timer_us: 1, clients: 0, streams: 2, hostname, name };
             Sessions(vec![session]).encode(&mut out);
         }
-        Request::CreateSession => Created(true).encode(&mut out),
+        Request::CreateSession => SessionCreated(true).encode(&mut out),
         _ => return None,
     }
     Some(out)
@@ -113,11 +115,11 @@ pub(super) fn view_all<S: Read + Write>(socket: S, options: &LiveOptions) -> (Ve
     let mut moved = Instant::now();
     loop {
         match view.poll() {
-            Ok(Polled::Item(item)) => {
+            Ok(PollResult::Item(item)) => {
                 items.push(item);
                 moved = Instant::now();
             }
-            Ok(Polled::Ended) => return (items, Ok(view.late())),
+            Ok(PollResult::Ended) => return (items, Ok(view.late())),
             Ok(_) => sleep(Duration::from_micros(10)),
             Err(error) => return (items, Err(error)),
         }

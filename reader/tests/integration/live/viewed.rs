@@ -8,8 +8,8 @@ use std::cell::RefCell;
 use tracepoint_reader::live::{LiveError, LiveOptions};
 use tracepoint_reader::{Item, LossKind};
 use tracepoint_wire::live::{
-    AttachStatus, Detached, Index, IndexStatus, MetadataBytes, MetadataStatus, NewStreamsStatus, PacketBytes,
-    PacketStatus, Request, Streams,
+    AttachStatus, Index, IndexStatus, MetadataBytes, MetadataStatus, NewStreamsStatus, PacketBytes, PacketStatus,
+    Request, SessionDetached, Streams,
 };
 
 /// The offset of the clock in the metadata.
@@ -63,7 +63,7 @@ fn with_packets(packets: Vec<Vec<u8>>) -> impl FnMut(Request) -> Vec<u8> {
                 let bytes = &bytes[..bytes.len().min(length as usize)];
                 PacketBytes { status: PacketStatus::Ok, flags: 0, bytes }.encode(out);
             }
-            _ => Detached(true).encode(out),
+            _ => SessionDetached(true).encode(out),
         })
     }
 }

@@ -3,7 +3,7 @@
 use super::server::Server;
 use super::trace;
 use std::collections::BTreeSet;
-use tracepoint_reader::udp::{BatchDecoder, Layout, Lost, Report};
+use tracepoint_reader::udp::{BatchDecoder, Layout, LossReport, Report};
 use tracepoint_wire::udp::packet_header;
 
 /// The events that a client reported from sessions in the batch layout. Panics if they differ from the sent ones, or are out of order.
@@ -59,14 +59,14 @@ impl BatchAccounting {
                     assert_eq!(events, batch.events);
                     accounting.delivered += u64::from(events);
                 }
-                Report::Lost(Lost::Events(count)) => {
+                Report::Lost(LossReport::Events(count)) => {
                     accounting.lost += count;
                     match &mut next {
                         Some(next) => *next += count,
                         None => lost_first += count,
                     }
                 }
-                Report::Lost(Lost::BeforeOffer(count)) => accounting.lost += count,
+                Report::Lost(LossReport::BeforeOffer(count)) => accounting.lost += count,
                 Report::Late(count) => accounting.late += count,
                 Report::Event(_) => panic!("an event in the legacy layout, in a session in the batch layout"),
                 _ => {}
@@ -92,7 +92,7 @@ pub fn check_legacy(server: &Server, reports: &[Report]) -> u64 {
                 reported.insert(event.seq);
                 delivered += 1;
             }
-            Report::Lost(Lost::Messages { first, count }) => {
+            Report::Lost(LossReport::Messages { first, count }) => {
                 (0..*count).for_each(|n| assert!(reported.insert(first.wrapping_add(n as u32)), "reported twice"));
             }
             _ => {}

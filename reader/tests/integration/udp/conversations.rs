@@ -6,12 +6,12 @@ use crate::udp::server::Plan;
 use crate::udp::simulation::Simulation;
 use std::num::NonZeroU64;
 use std::path::Path;
-use tracepoint_reader::udp::{Ending, Options};
+use tracepoint_reader::udp::{Options, SessionEnd};
 
 fn hold(name: &str, options: Options, plan: Plan, faults: [Faults; 2]) {
     let mut simulation = Simulation::new(11, options, plan, faults);
     simulation.log = Some(String::new());
-    assert_eq!(simulation.run(), Ending::Ended);
+    assert_eq!(simulation.run(), SessionEnd::Ended);
     simulation.run_until_server_is_idle();
     let log = simulation.log.unwrap();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/integration/udp/golden").join(name);

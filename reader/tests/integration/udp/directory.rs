@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use tracepoint_reader::account::Account;
 use tracepoint_reader::udp::{
-    AbsentEvents, Directory, DirectoryError, Ending, EventBatch, Layout, Lost, Options, Report,
+    AbsentEvents, Directory, DirectoryError, EventBatch, Layout, LossReport, Options, Report, SessionEnd,
 };
 use tracepoint_reader::{Item, LossKind, RecoverError, Trace, Value, verify};
 
@@ -67,7 +67,7 @@ fn received_and_lost_events_balance() {
         let mut random = Random::new(seed);
         let back = Faults { pauses: 0, ..random_faults(&mut random) };
         let mut simulation = Simulation::new(seed, Options::default(), PLAN, [Faults::default(), back]);
-        assert_eq!(simulation.run(), Ending::Ended, "seed {seed}: {back:?}");
+        assert_eq!(simulation.run(), SessionEnd::Ended, "seed {seed}: {back:?}");
         if simulation.reports.first() == Some(&Report::SessionBegin(Layout::Legacy)) {
             // The offers were lost or corrupted.
             continue;
@@ -75,7 +75,7 @@ fn received_and_lost_events_balance() {
         tried += 1;
         let counts = simulation.client.counts();
         let legacy = simulation.reports.iter().find_map(|report| match report {
-            Report::Lost(Lost::BeforeOffer(count)) => Some(*count),
+            Report::Lost(LossReport::BeforeOffer(count)) => Some(*count),
             _ => None,
         });
         let path = place.path().join(seed.to_string());
@@ -101,7 +101,7 @@ fn babeltrace2_reads_it_and_reports_the_losses() {
     let path = place.path().join("trace");
     let back = Faults { loss: 200, reordering: 20, ..Faults::default() };
     let mut simulation = Simulation::new(3, Options::default(), PLAN, [Faults::default(), back]);
-    assert_eq!(simulation.run(), Ending::Ended);
+    assert_eq!(simulation.run(), SessionEnd::Ended);
     write(&path, &simulation.reports);
     let peer = Command::new("babeltrace2").arg(&path).output();
     let peer = peer.expect("babeltrace2 cannot be run: scripts/setup.sh installs it");
@@ -128,7 +128,7 @@ fn events_sent_to_others_or_lost_by_the_server_are_not_network_losses() {
     let place = tempfile::tempdir().unwrap();
     let back = Faults { loss: 200, ..Faults::default() };
     let mut simulation = Simulation::new(3, Options::default(), PLAN, [Faults::default(), back]);
-    assert_eq!(simulation.run(), Ending::Ended);
+    assert_eq!(simulation.run(), SessionEnd::Ended);
     let counts = simulation.client.counts();
     let others = AbsentEvents { sent_elsewhere: 1, ..AbsentEvents::default() };
     let unsent = AbsentEvents { unsent: 1, ..AbsentEvents::default() };

@@ -6,7 +6,7 @@ use crate::udp::server::Plan;
 use crate::udp::simulation::Simulation;
 use std::num::NonZeroU64;
 use std::time::Duration;
-use tracepoint_reader::udp::{Client, Ending, Layout, Lost, Options, Report};
+use tracepoint_reader::udp::{Client, Layout, LossReport, Options, Report, SessionEnd};
 use tracepoint_wire::udp::{Batch, End, LegacyPacket, Mark, MarkKind, ToServer, Welcome};
 
 const PLAN: Plan = Plan { trusted: true, offers: true, events: 400, rate: 1, ends: false, grows: 0 };
@@ -14,7 +14,7 @@ const NO_FAULTS: [Faults; 2] = [Faults::NONE; 2];
 const NOTHING: Faults = Faults { loss: 1000, ..Faults::NONE };
 
 /// Runs a client, with `answer` in place of the server, until it ends.
-fn alone(mut client: Client, mut answer: impl FnMut(&[u8], Duration) -> Option<Vec<u8>>) -> (Ending, Vec<Report>) {
+fn alone(mut client: Client, mut answer: impl FnMut(&[u8], Duration) -> Option<Vec<u8>>) -> (SessionEnd, Vec<Report>) {
     let mut now = Duration::ZERO;
     let mut reports = Vec::new();
     loop {
@@ -45,17 +45,17 @@ fn client(options: Options) -> Client {
 #[test]
 fn no_server_answers() {
     let (ending, reports) = alone(client(Options::default()), |_, _| None);
-    assert_eq!((ending, reports.len()), (Ending::NoServer { refused: false }, 0));
+    assert_eq!((ending, reports.len()), (SessionEnd::NoServer { refused: false }, 0));
     let mut refused = client(Options::default());
     (0..3).for_each(|_| refused.refused(Duration::ZERO));
-    assert_eq!(refused.ending(), Some(Ending::NoServer { refused: true }));
+    assert_eq!(refused.ending(), Some(SessionEnd::NoServer { refused: true }));
 }
 
 #[test]
 fn another_program_answers() {
     for answer in [&b"HTTP/1.1 400 Bad Request\r\n"[..], b"", b"\0\0\0\0\x07", &[0; 1500]] {
         let (ending, reports) = alone(client(Options::default()), |_, _| Some(answer.to_vec()));
-        assert_eq!((ending, reports.len()), (Ending::Foreign, 0), "{answer:?}");
+        assert_eq!((ending, reports.len()), (SessionEnd::Foreign, 0), "{answer:?}");
     }
 }
 
@@ -63,7 +63,7 @@ fn another_program_answers() {
 fn an_offer_without_a_welcome_times_out() {
     let begin = |seq, offer| Mark { offer, ..Mark::new(MarkKind::SessionBegin) }.encode(seq).to_vec();
     let (ending, _) = alone(client(Options::default()), |said, _| (said == [1]).then(|| begin(5, Some(9))));
-    assert_eq!(ending, Ending::NoServer { refused: false });
+    assert_eq!(ending, SessionEnd::NoServer { refused: false });
     // A server that sends events nevertheless is read as they arrive.
     let mut seq = 5;
     let (ending, reports) =
@@ -83,7 +83,7 @@ fn an_offer_without_a_welcome_times_out() {
                 }
             }
         });
-    assert_eq!(ending, Ending::Ended);
+    assert_eq!(ending, SessionEnd::Ended);
     assert_eq!(reports.first(), Some(&Report::SessionBegin(Layout::Legacy)));
     assert!(reports.iter().any(|report| matches!(report, Report::Event(event) if event.content == b"x")));
 }
@@ -93,7 +93,7 @@ fn an_event_limit_ends_both_layouts() {
     for legacy in [true, false] {
         let options = Options { legacy, events_limit: NonZeroU64::new(100), ..Options::default() };
         let mut simulation = Simulation::new(4, options, PLAN, NO_FAULTS);
-        assert_eq!(simulation.run(), Ending::Ended);
+        assert_eq!(simulation.run(), SessionEnd::Ended);
         simulation.run_until_server_is_idle();
         assert!((100..400).contains(&simulation.client.counts().events));
         assert_eq!(simulation.client.counts().events, simulation.server.sent);
@@ -120,7 +120,7 @@ fn a_silent_server_times_out_and_known_losses_are_reported() {
     }
     assert!(simulation.client.counts().lost_events > 0, "reported by a PING");
     simulation.back = crate::udp::link::Link::new(5, NOTHING);
-    assert_eq!(simulation.run(), Ending::Silent);
+    assert_eq!(simulation.run(), SessionEnd::Silent);
     let accounting = BatchAccounting::of(&simulation.server, &simulation.reports);
     assert_eq!(accounting.delivered + accounting.lost, 400);
 }
@@ -134,7 +134,7 @@ fn an_unbounded_gap_timeout_ends_with_the_session() {
         let faults = [Faults::NONE, Faults { loss, ..Faults::NONE }];
         let options = Options { legacy, idle, gap_timeout, ..Options::default() };
         let mut simulation = Simulation::new(8, options, Plan { ends: true, ..PLAN }, faults);
-        assert_eq!(simulation.run(), Ending::Ended);
+        assert_eq!(simulation.run(), SessionEnd::Ended);
         assert_eq!(simulation.client.counts().any_lost(), !legacy);
     }
 }
@@ -148,7 +148,7 @@ fn an_unanswered_stop_times_out() {
             simulation.step();
         }
         simulation.there = crate::udp::link::Link::new(6, NOTHING);
-        assert_eq!(simulation.run(), Ending::Unconfirmed);
+        assert_eq!(simulation.run(), SessionEnd::Unconfirmed);
         // In the legacy layout the server learns it from the operating system, which is not simulated.
         if !legacy {
             simulation.run_until_server_is_idle_within(Duration::from_secs(20));
@@ -160,7 +160,7 @@ fn an_unanswered_stop_times_out() {
 fn an_idle_session_in_the_legacy_layout_is_ended() {
     let options = Options { legacy: true, idle: Duration::from_secs(2), ..Options::default() };
     let mut simulation = Simulation::new(7, options, Plan { events: 10, ..PLAN }, NO_FAULTS);
-    assert_eq!(simulation.run(), Ending::Ended);
+    assert_eq!(simulation.run(), SessionEnd::Ended);
     assert_eq!(simulation.client.counts().events, 10);
     assert!(simulation.now < Duration::from_secs(4));
 }
@@ -188,8 +188,8 @@ fn messages_after_the_end_are_not_awaited() {
             _ => None,
         }
     });
-    assert_eq!(ending, Ending::Ended);
-    assert!(reports.contains(&Report::Lost(Lost::Events(3))), "{reports:?}");
+    assert_eq!(ending, SessionEnd::Ended);
+    assert!(reports.contains(&Report::Lost(LossReport::Events(3))), "{reports:?}");
     assert!(reports.iter().any(|report| matches!(report, Report::Batch(batch) if batch.events == 4)), "{reports:?}");
 }
 
@@ -212,6 +212,6 @@ fn a_message_reported_missing_is_dropped_when_it_arrives() {
     take(&mut client, 8, 9);
     let counts = client.counts();
     assert_eq!((counts.events, counts.lost_messages, counts.late_messages, counts.duplicates), (2, 1, 1, 1));
-    assert!(reports.contains(&Report::Lost(Lost::Messages { first: 8, count: 1 })));
+    assert!(reports.contains(&Report::Lost(LossReport::Messages { first: 8, count: 1 })));
     assert_eq!(reports.last(), Some(&Report::Late(1)), "reported when it arrives, once");
 }

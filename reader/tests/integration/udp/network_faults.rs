@@ -7,7 +7,7 @@ use crate::udp::random_faults::random_faults;
 use crate::udp::server::Plan;
 use crate::udp::simulation::Simulation;
 use std::time::Duration;
-use tracepoint_reader::udp::{Ending, Layout, Options, Report};
+use tracepoint_reader::udp::{Layout, Options, Report, SessionEnd};
 
 const PLAN: Plan = Plan { trusted: true, offers: true, events: 2000, rate: 4, ends: true, grows: 100 };
 /// Number of seeds that each campaign runs over.
@@ -19,7 +19,7 @@ fn seeds() -> u64 {
 fn a_good_network_loses_no_event() {
     for trusted in [true, false] {
         let mut simulation = Simulation::new(1, Options::default(), Plan { trusted, ..PLAN }, [Faults::NONE; 2]);
-        assert_eq!(simulation.run(), Ending::Ended);
+        assert_eq!(simulation.run(), SessionEnd::Ended);
         let accounting = BatchAccounting::of(&simulation.server, &simulation.reports);
         assert_eq!((accounting.delivered, accounting.lost), (2000, 0));
         assert!(!simulation.client.counts().any_lost());
@@ -39,7 +39,7 @@ fn delivered_and_lost_events_add_up_on_any_network() {
         println!("seed {seed}: {plan:?}, window {window}, {faults:?}");
         let mut simulation = Simulation::new(seed, options, plan, faults);
         let ending = simulation.run();
-        if matches!(ending, Ending::NoServer { .. }) {
+        if matches!(ending, SessionEnd::NoServer { .. }) {
             assert!(simulation.reports.is_empty());
             continue;
         }
@@ -54,7 +54,7 @@ fn delivered_and_lost_events_add_up_on_any_network() {
         let counts = simulation.client.counts();
         assert_eq!((counts.events, counts.lost_events), (accounting.delivered, accounting.lost));
         assert!(accounting.late == counts.late_events && accounting.late <= accounting.lost);
-        if ending == Ending::Ended {
+        if ending == SessionEnd::Ended {
             assert_eq!(accounting.delivered + accounting.lost, simulation.server.sent);
         } else {
             assert!(accounting.delivered + accounting.lost <= simulation.server.sent);
@@ -76,7 +76,7 @@ fn every_gap_of_the_legacy_layout_is_reported_on_any_network() {
         let ending = simulation.run();
         let delivered = check_legacy(&simulation.server, &simulation.reports);
         assert_eq!(delivered, simulation.client.counts().events);
-        if ending == Ending::Ended && simulation.back.lost == 0 && simulation.back.truncated == 0 {
+        if ending == SessionEnd::Ended && simulation.back.lost == 0 && simulation.back.truncated == 0 {
             assert!(delivered > 0, "all sent events arrived");
         }
     }

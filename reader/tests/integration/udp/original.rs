@@ -1,7 +1,7 @@
 //! The original server, which writes packet numbers with a 16-bit swap and sends from a second socket, against the client alone.
 
 use std::time::Duration;
-use tracepoint_reader::udp::{Client, Lost, Options, Report};
+use tracepoint_reader::udp::{Client, LossReport, Options, Report};
 use tracepoint_wire::udp::{LegacyPacket, Mark, MarkKind};
 
 /// The port of its second socket.
@@ -42,7 +42,7 @@ fn session(numbers: &[u32]) -> (Vec<u32>, u64) {
                 assert_eq!(event.content, event.seq.to_be_bytes());
                 seen.push(event.seq);
             }
-            Report::Lost(Lost::Messages { count, .. }) => missing += count,
+            Report::Lost(LossReport::Messages { count, .. }) => missing += count,
             Report::Lost(other) => panic!("{other:?}"),
             _ => {}
         }
@@ -78,7 +78,7 @@ fn a_session_of_the_original_may_begin_with_a_loss() {
         .collect();
     assert_eq!(events, [5, 6, 7, 8]);
     let losses: Vec<_> = reports.iter().filter(|report| matches!(report, Report::Lost(_))).collect();
-    assert_eq!(losses, [&Report::Lost(Lost::Beginning)]);
+    assert_eq!(losses, [&Report::Lost(LossReport::Beginning)]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::link::{Faults, Link};
 use super::server::{Plan, Server};
 use std::fmt::Write;
 use std::time::Duration;
-use tracepoint_reader::udp::{Client, Ending, Options, Report};
+use tracepoint_reader::udp::{Client, Options, Report, SessionEnd};
 
 /// Maximum simulated time.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -72,7 +72,7 @@ impl Simulation {
     }
 
     /// Advances the time until the client ends.
-    pub fn run(&mut self) -> Ending {
+    pub fn run(&mut self) -> SessionEnd {
         loop {
             if let Some(ending) = self.client.ending() {
                 return ending;

@@ -8,7 +8,7 @@ use tracepoint_run_dir::notice::Notice;
 use tracepoint_run_dir::private_dir::{DirError, PrivateDir};
 use tracepoint_session_io::outputs::Output;
 use tracepoint_sinks::SinkReport;
-use tracepoint_sinks::account::{Chunk, Removed};
+use tracepoint_sinks::account::{Chunk, RemovedChunks};
 
 /// The acknowledged state of a recording that has not ended in time.
 const BLOCKED: &str = "recording has stopped, but a sink is slow or blocked and has not written everything yet; the trace \
@@ -80,7 +80,7 @@ impl ActiveSession {
         let chunks = self.last_status.sinks.iter().filter_map(|sink| Some((sink, sink.account.chunk.as_ref()?)));
         let removed = chunks.filter(|(_, chunk)| chunk.removed.bytes > 0);
         let describe = |(sink, chunk): (&SinkReport, &Chunk)| {
-            let Removed { chunks, events, bytes, .. } = chunk.removed;
+            let RemovedChunks { chunks, events, bytes, .. } = chunk.removed;
             Notice::ChunksRemoved { sink: sink.name.clone(), chunks, events, bytes }
         };
         removed.map(describe)

@@ -4,7 +4,7 @@ use super::kept::SentPacket;
 use crate::stream::connection::write_parts;
 use crate::stream::queue::QueuedPacket;
 use crate::stream::streams::SentStream;
-use crate::stream::throttle::{Framing, Ticket};
+use crate::stream::throttle::{FrameLayout, Ticket};
 use fileguard::Kept;
 use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, sendmmsg};
 use std::io::{self, IoSlice};
@@ -42,7 +42,7 @@ pub(super) struct Datagrams {
 
 /// A packet that is being sent.
 #[derive(Debug)]
-pub(super) struct Sending {
+pub(super) struct OutgoingPacket {
     pub(super) packet: Arc<SentPacket>,
     route: Route,
     /// Its first bytes on the wire.
@@ -58,7 +58,7 @@ pub(super) struct Sending {
     pub(super) is_again: bool,
 }
 
-impl Sending {
+impl OutgoingPacket {
     /// Prepares a part of a packet, as computed by [`Data::part`].
     pub(super) fn new(
         packet: Arc<SentPacket>,
@@ -109,10 +109,10 @@ impl Data {
     }
 
     /// Returns the units that packets are sent in.
-    pub(super) const fn framing(&self) -> Framing {
+    pub(super) const fn framing(&self) -> FrameLayout {
         match self {
-            Self::Tcp(_) => Framing { unit: None, header: RecordHeader::SIZE },
-            Self::Udp(datagrams) => Framing { unit: Some(datagrams.unit), header: DatagramHeader::SIZE },
+            Self::Tcp(_) => FrameLayout { unit: None, header: RecordHeader::SIZE },
+            Self::Udp(datagrams) => FrameLayout { unit: Some(datagrams.unit), header: DatagramHeader::SIZE },
         }
     }
 
@@ -138,13 +138,13 @@ impl Data {
     }
 
     /// Sends as much of a packet as its ticket and the socket allow. Returns `false` if not all of the ticket was sent.
-    pub(super) fn send(&mut self, sending: &mut Sending) -> io::Result<bool> {
+    pub(super) fn send(&mut self, sending: &mut OutgoingPacket) -> io::Result<bool> {
         let all = self.send_paid(sending)?;
         sending.is_blocked = !all;
         Ok(all)
     }
 
-    fn send_paid(&mut self, sending: &mut Sending) -> io::Result<bool> {
+    fn send_paid(&mut self, sending: &mut OutgoingPacket) -> io::Result<bool> {
         match self {
             Self::Tcp(socket) => {
                 let mut head = [0; RecordHeader::SIZE + WIRE_HEAD];
@@ -194,7 +194,7 @@ impl Datagrams {
         let _ = self.socket.get().and_then(|socket| socket.send(&DatagramHeader::probe(self.token).encode()));
     }
 
-    fn send(&mut self, sending: &mut Sending) -> io::Result<bool> {
+    fn send(&mut self, sending: &mut OutgoingPacket) -> io::Result<bool> {
         let size = sending.size();
         let end = sending.ticket.end;
         while sending.done < end {
@@ -225,7 +225,7 @@ impl Datagrams {
         Ok(true)
     }
 
-    fn header(&self, sending: &Sending, offset: usize, total: usize) -> DatagramHeader {
+    fn header(&self, sending: &OutgoingPacket, offset: usize, total: usize) -> DatagramHeader {
         DatagramHeader {
             probe: false,
             token: self.token,

@@ -6,7 +6,7 @@ use super::{Collector, FIRST_PROBES, Kept, Names, Phase, SILENCE};
 use crate::stream::connection::{Control, connect, write_parts};
 use crate::stream::options::StreamOptions;
 use crate::stream::queue::Queue;
-use crate::stream::session::{Identity, Trouble};
+use crate::stream::session::{ConnectionError, Identity};
 use crate::stream::throttle::Throttle;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind};
@@ -21,8 +21,12 @@ use tracepoint_wire::stream::{
 const PROBE_PAUSE: Duration = Duration::from_millis(200);
 const UDP_TIMEOUT: Duration = Duration::from_secs(5);
 
+const NO_KEY: &str = "the collector asks for a shared key, which this sender does not have: copy the file that `tracectl collect` names, and give it (`--key-file`)";
+const NOT_ASKED_FOR_KEY: &str =
+    "the collector does not ask for the shared key (`tracectl collect --key-file`), so it may be another one";
+
 /// The answer to HELLO.
-struct Greeting {
+struct WelcomeInfo {
     version: u32,
     name: String,
     resumed: bool,
@@ -43,17 +47,13 @@ impl Collector {
         (options, identity): (&StreamOptions, &Identity),
         (kept, queue): (&mut Kept, &Queue),
         deadline: Instant,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, ConnectionError> {
         if options.udp && !capabilities.udp {
-            return Err(Trouble::Final("the collector takes no data over UDP; stream over TCP".to_owned()));
+            return Err(ConnectionError::Final("the collector takes no data over UDP; stream over TCP".to_owned()));
         }
         if capabilities.key != options.key.is_some() {
-            let why = if capabilities.key {
-                "the collector asks for a shared key, which this sender does not have: copy the file that `tracectl collect` names, and give it (`--key-file`)"
-            } else {
-                "the collector does not ask for the shared key (`tracectl collect --key-file`), so it may be another one"
-            };
-            return Err(Trouble::Final(why.to_owned()));
+            let why = if capabilities.key { NO_KEY } else { NOT_ASKED_FOR_KEY };
+            return Err(ConnectionError::Final(why.to_owned()));
         }
         let Identity { host, session, process, .. } = identity;
         check_names([host, session, process])?;
@@ -88,17 +88,20 @@ impl Collector {
             }
         };
         let welcome = await_message(&mut control, deadline, |message| match message {
-            ToSender::Welcome(welcome) => Some(Greeting::of(welcome)),
+            ToSender::Welcome(welcome) => Some(WelcomeInfo::of(welcome)),
             _ => None,
         })?;
         if welcome.version != u32::from(VERSION) {
             let version = welcome.version;
-            return Err(Trouble::Final(format!("the collector speaks version {version}, and this sender {VERSION}")));
+            return Err(ConnectionError::Final(format!(
+                "the collector speaks version {version}, and this sender {VERSION}"
+            )));
         }
-        if let Some((key, handshake)) = &proof {
-            if !key.verifies(Side::Collector, handshake, &welcome.code) {
-                return Err(Trouble::Final("the collector does not have the shared key of this sender".to_owned()));
-            }
+        if let Some((key, handshake)) = &proof
+            && !key.verifies(Side::Collector, handshake, &welcome.code)
+        {
+            let why = "the collector does not have the shared key of this sender";
+            return Err(ConnectionError::Final(why.to_owned()));
         }
         let to = &options.destination;
         let data = if options.udp {
@@ -147,11 +150,11 @@ impl Collector {
 }
 
 /// Checks the names of host, session and process.
-fn check_names(names: [&String; 3]) -> Result<(), Trouble> {
+fn check_names(names: [&String; 3]) -> Result<(), ConnectionError> {
     for (what, name) in ["host", "session", "process"].into_iter().zip(names) {
         if name.is_empty() || name.len() > LONGEST_NAME || name.contains('\0') {
             let length = name.len();
-            return Err(Trouble::Final(format!(
+            return Err(ConnectionError::Final(format!(
                 "a collector takes names of 1 to {LONGEST_NAME} bytes; that of the {what} has {length}"
             )));
         }
@@ -159,7 +162,7 @@ fn check_names(names: [&String; 3]) -> Result<(), Trouble> {
     Ok(())
 }
 
-impl Greeting {
+impl WelcomeInfo {
     fn of(welcome: &Welcome<'_>) -> Self {
         let Welcome { version, resumed, token, tcp_port, udp_port, mtu, metadata, window, name, code, .. } = *welcome;
         // Terminals must not interpret text from the network.
@@ -172,9 +175,9 @@ impl Greeting {
 fn open_tcp(
     control: &mut Control,
     data: fileguard::Kept<TcpStream>,
-    welcome: &Greeting,
+    welcome: &WelcomeInfo,
     deadline: Instant,
-) -> Result<fileguard::Kept<TcpStream>, Trouble> {
+) -> Result<fileguard::Kept<TcpStream>, ConnectionError> {
     let mut done = 0;
     // 32 bytes fit into the buffer of a new socket.
     if !write_parts(&data, [&Attach { token: welcome.token }.encode(), &[]], &mut done, usize::MAX)? {
@@ -187,10 +190,10 @@ fn open_tcp(
 /// Sends probes until one has arrived.
 fn open_udp(
     control: &mut Control,
-    welcome: &Greeting,
+    welcome: &WelcomeInfo,
     options: &StreamOptions,
     deadline: Instant,
-) -> Result<Datagrams, Trouble> {
+) -> Result<Datagrams, ConnectionError> {
     let port = options.destination.port_for_data(Some(welcome.udp_port));
     let to = SocketAddr::new(control.socket.get()?.peer_addr()?.ip(), port);
     let mut datagrams = Datagrams::open(to, welcome.token, options.mtu.min(welcome.mtu))?;
@@ -201,14 +204,14 @@ fn open_udp(
         let ready = |message: &ToSender<'_>| matches!(message, ToSender::Ready(Ready::Udp)).then_some(());
         match await_message(control, again, ready) {
             Ok(()) => return Ok(datagrams),
-            Err(Trouble::Temporary(error)) if error.kind() == ErrorKind::TimedOut && again < give_up => {}
-            Err(Trouble::Temporary(error)) if error.kind() == ErrorKind::TimedOut => {
+            Err(ConnectionError::Temporary(error)) if error.kind() == ErrorKind::TimedOut && again < give_up => {}
+            Err(ConnectionError::Temporary(error)) if error.kind() == ErrorKind::TimedOut => {
                 let text = format!(
                     "no datagram has reached the collector at {to}; open the port for UDP, give another one (HOST:PORT:DATA_PORT), or stream over TCP"
                 );
-                return Err(Trouble::Temporary(io::Error::new(ErrorKind::TimedOut, text)));
+                return Err(ConnectionError::Temporary(io::Error::new(ErrorKind::TimedOut, text)));
             }
-            Err(trouble) => return Err(trouble),
+            Err(error) => return Err(error),
         }
     }
 }
@@ -218,7 +221,7 @@ fn await_message<T>(
     control: &mut Control,
     deadline: Instant,
     find: impl Fn(&ToSender<'_>) -> Option<T>,
-) -> Result<T, Trouble> {
+) -> Result<T, ConnectionError> {
     loop {
         while let Some(header) = FrameHeader::decode(control.input()) {
             let header = header.map_err(super::received::malformed)?;

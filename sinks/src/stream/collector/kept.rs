@@ -60,7 +60,7 @@ struct KeptStream {
     id: StreamId,
     /// The packets that can be sent again.
     packets: VecDeque<Arc<SentPacket>>,
-    unacknowledged: VecDeque<Unacknowledged>,
+    unacknowledged: VecDeque<UnackedRange>,
     /// The number after that of the last packet given up from the combined entry. A collector gives packets up in order, and may report them again on
     /// a new connection.
     given_up: u64,
@@ -68,7 +68,7 @@ struct KeptStream {
 
 /// Counts of one packet, or of the oldest ones combined.
 #[derive(Debug)]
-struct Unacknowledged {
+struct UnackedRange {
     first: u64,
     last: u64,
     count: Count,
@@ -114,7 +114,7 @@ impl Kept {
             given_up: 0,
         });
         let (seq, count) = (packet.seq(), Count::packet(packet.packet.events()));
-        stream.unacknowledged.push_back(Unacknowledged { first: seq, last: seq, count });
+        stream.unacknowledged.push_back(UnackedRange { first: seq, last: seq, count });
         if stream.unacknowledged.len() > MAX_UNACKNOWLEDGED {
             if let (Some(oldest), Some(next)) = (stream.unacknowledged.pop_front(), stream.unacknowledged.front_mut()) {
                 next.first = oldest.first;
@@ -170,7 +170,7 @@ impl Kept {
         let Some(KeptStream { packets, unacknowledged, given_up, .. }) = self.streams.get_mut(&stream) else {
             return Count::default();
         };
-        let is_part = |oldest: &&mut Unacknowledged| first > oldest.first || last < oldest.last;
+        let is_part = |oldest: &&mut UnackedRange| first > oldest.first || last < oldest.last;
         let Some(oldest) = unacknowledged.front_mut().filter(is_part) else { return Count::default() };
         let (first, last) = (first.max(oldest.first).max(*given_up), last.min(oldest.last));
         if first > last {

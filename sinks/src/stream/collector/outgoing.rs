@@ -1,17 +1,17 @@
 //! Sends packets and synchronisation points, in the order of the queue.
 
-use super::data::Sending;
+use super::data::OutgoingPacket;
 use super::kept::SentPacket;
-use super::{Again, Collector, Kept, Phase, REFUSED_TIME};
+use super::{Collector, Kept, Phase, REFUSED_TIME, Retransmission};
 use crate::stream::promise;
 use crate::stream::queue::{Item, Queue, QueuedPacket};
-use crate::stream::session::Trouble;
+use crate::stream::session::ConnectionError;
 use crate::stream::streams::Streams;
 use crate::stream_stats::LostPackets;
 
 impl Collector {
     /// Sends the rest of the current packet, and between its slices requested packets. Returns `false` if not everything can be sent now.
-    pub(super) fn finish_packet(&mut self, queue: &Queue, kept: &Kept) -> Result<bool, Trouble> {
+    pub(super) fn finish_packet(&mut self, queue: &Queue, kept: &Kept) -> Result<bool, ConnectionError> {
         while let Some(sending) = &mut self.sending {
             if sending.ticket.waits() {
                 return Ok(false);
@@ -29,7 +29,7 @@ impl Collector {
                 continue;
             }
             let next = self.interrupted.take();
-            if let Some(Sending { packet, is_again, .. }) = std::mem::replace(&mut self.sending, next) {
+            if let Some(OutgoingPacket { packet, is_again, .. }) = std::mem::replace(&mut self.sending, next) {
                 queue.count_sent(&packet.packet);
                 if self.window == 0 && !is_again {
                     queue.finished(&packet.packet);
@@ -52,13 +52,13 @@ impl Collector {
     }
 
     /// Returns the next packet that is to be sent again and still kept.
-    fn next_again(&mut self, kept: &Kept) -> Option<Sending> {
+    fn next_again(&mut self, kept: &Kept) -> Option<OutgoingPacket> {
         loop {
-            let Again { stream, seq, part } = self.again.pop_front()?;
+            let Retransmission { stream, seq, part } = self.again.pop_front()?;
             if let Some(packet) = kept.get(stream, seq) {
                 let part = self.data.part(&packet.packet, part);
                 let ticket = self.throttle.ticket(part.clone());
-                return Some(Sending::new(packet, self.handle_of(stream), (part, ticket), true));
+                return Some(OutgoingPacket::new(packet, self.handle_of(stream), (part, ticket), true));
             }
         }
     }
@@ -100,7 +100,7 @@ impl Collector {
         queue: &Queue,
         streams: &mut Streams,
         kept: &mut Kept,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, ConnectionError> {
         if self.gives_up || self.sending.is_some() || self.is_attaching() || self.is_paused {
             self.throttle.not_ready();
             return Ok(false);
@@ -170,7 +170,7 @@ impl Collector {
         let packet = SentPacket::next(sent, packet);
         kept.takes_room = self.window > 0;
         kept.add(stream, &packet, self.keeps(&packet));
-        self.sending = Some(Sending::new(packet, self.handle_of(stream), (part, ticket), false));
+        self.sending = Some(OutgoingPacket::new(packet, self.handle_of(stream), (part, ticket), false));
     }
 
     fn handle_of(&self, stream: usize) -> u64 {

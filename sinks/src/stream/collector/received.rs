@@ -1,20 +1,21 @@
 //! Handles the collector's messages.
 
-use super::data::Sending;
-use super::{Again, Collector, Kept, Phase};
+use super::data::OutgoingPacket;
+use super::{Collector, Kept, Phase, Retransmission};
 use crate::stream::queue::Queue;
-use crate::stream::session::Trouble;
+use crate::stream::session::ConnectionError;
 use crate::stream::streams::Streams;
 use std::io::{self, ErrorKind};
 use std::time::{Instant, SystemTime};
 use tracepoint_ring::clock;
 use tracepoint_wire::stream::{
-    Announced, Delivered, ErrorCode, FRAME_HEADER, FrameHeader, Malformed, NackEntry, SeqRange, ToCollector, ToSender,
+    AnnounceReply, DecodeError, ErrorCode, FRAME_HEADER, FrameHeader, NackEntry, SeqRange, StreamTotals, ToCollector,
+    ToSender,
 };
 
 /// Returns the error for a malformed message.
-pub(super) fn malformed(error: Malformed) -> Trouble {
-    Trouble::Temporary(io::Error::new(
+pub(super) fn malformed(error: DecodeError) -> ConnectionError {
+    ConnectionError::Temporary(io::Error::new(
         ErrorKind::InvalidData,
         format!("a message of the collector cannot be read: {error}"),
     ))
@@ -26,9 +27,9 @@ fn printable(text: &str) -> String {
 }
 
 /// Returns the error for a refusal by the collector.
-pub(super) fn refused(code: ErrorCode, text: &str) -> Trouble {
+pub(super) fn refused(code: ErrorCode, text: &str) -> ConnectionError {
     let text = format!("the collector refuses: {} (error {})", printable(text), code.number());
-    if code.is_temporary() { Trouble::Temporary(io::Error::other(text)) } else { Trouble::Final(text) }
+    if code.is_temporary() { ConnectionError::Temporary(io::Error::other(text)) } else { ConnectionError::Final(text) }
 }
 
 impl Collector {
@@ -38,7 +39,7 @@ impl Collector {
         queue: &Queue,
         (streams, kept): (&mut Streams, &mut Kept),
         now: Instant,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ConnectionError> {
         self.announce_known(queue, streams);
         let input = std::mem::take(self.control.input_mut());
         let mut at = 0;
@@ -81,7 +82,7 @@ impl Collector {
         message: ToSender<'_>,
         queue: &Queue,
         (streams, kept): (&mut Streams, &mut Kept),
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ConnectionError> {
         match message {
             ToSender::Announced(announced) => self.announced(announced, kept),
             ToSender::NoRoom(request, why) => self.refused(request as usize, why, queue, kept),
@@ -118,7 +119,7 @@ impl Collector {
         Ok(())
     }
 
-    fn announced(&mut self, announced: Announced, kept: &Kept) {
+    fn announced(&mut self, announced: AnnounceReply, kept: &Kept) {
         let number = announced.request as usize;
         let Some(handle) = self.handles.get_mut(&number).filter(|handle| handle.is_none()) else { return };
         *handle = Some(announced.handle);
@@ -128,7 +129,7 @@ impl Collector {
         }
         // Packets before `next` are kept until they are acknowledged; the collector reports those that it has given up before that.
         let kept = kept.within(number, announced.next, u64::MAX).into_iter();
-        self.again.extend(kept.map(|seq| Again { stream: number, seq, part: None }));
+        self.again.extend(kept.map(|seq| Retransmission { stream: number, seq, part: None }));
     }
 
     /// Handles the refusal of a stream. Its kept packets are dropped, because they would take room from other streams.
@@ -150,7 +151,8 @@ impl Collector {
         let Some(number) = self.numbers.get(&handle).copied() else { return };
         let Some(last) = self.data.last_to_send_again(last, streams.get(number)) else { return };
         // The collector repeats its request while the answer is being sent.
-        let present = self.present().find(|sending| sending.is_again && sending.handle() == handle).map(Sending::seq);
+        let present =
+            self.present().find(|sending| sending.is_again && sending.handle() == handle).map(OutgoingPacket::seq);
         let mut gone = |first: u64, last: u64| {
             ToCollector::Gone(SeqRange { handle, first, last }).encode(self.control.output());
         };
@@ -162,7 +164,7 @@ impl Collector {
                 gone(next, seq - 1);
             }
             next = seq.saturating_add(1);
-            let again = Again { stream: number, seq, part };
+            let again = Retransmission { stream: number, seq, part };
             if present != Some(seq) && !self.again.contains(&again) {
                 self.again.push_back(again);
             }
@@ -180,7 +182,7 @@ impl Collector {
     }
 
     /// Handles the completion of streams: packets that were sent and not delivered are lost.
-    fn closed(&mut self, closed: &[Delivered], queue: &Queue, (streams, kept): (&mut Streams, &mut Kept)) {
+    fn closed(&mut self, closed: &[StreamTotals], queue: &Queue, (streams, kept): (&mut Streams, &mut Kept)) {
         let Phase::Closing(open) = &mut self.phase else { return };
         for delivered in closed.iter().filter(|delivered| open.remove(&delivered.handle)) {
             let Some(number) = self.numbers.get(&delivered.handle) else { continue };

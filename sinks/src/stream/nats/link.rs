@@ -7,7 +7,7 @@
 //!
 //! A lost connection ends the thread, and the worker opens another one.
 
-use crate::stream::session::Trouble;
+use crate::stream::session::ConnectionError;
 use fileguard::{Source, Waker};
 use std::collections::VecDeque;
 use std::io;
@@ -23,7 +23,7 @@ const NAME: &str = "tracepoint-nats";
 
 /// A message of the thread.
 #[derive(Debug)]
-enum Said {
+enum LinkEvent {
     Ready(Server),
     /// The next message is stored.
     Stored,
@@ -41,7 +41,7 @@ pub(super) struct Server {
 #[derive(Debug)]
 pub(super) struct Link {
     publish: UnboundedSender<Publish>,
-    said: Receiver<Said>,
+    said: Receiver<LinkEvent>,
     waker: Arc<Waker>,
     source: Option<Source>,
     pub(super) server: Server,
@@ -49,13 +49,13 @@ pub(super) struct Link {
 
 /// The thread's end of the channel.
 #[derive(Clone)]
-struct Back {
-    said: Sender<Said>,
+struct EventSender {
+    said: Sender<LinkEvent>,
     waker: Arc<Waker>,
 }
 
-impl Back {
-    fn say(&self, said: Said) {
+impl EventSender {
+    fn say(&self, said: LinkEvent) {
         // Fails if the session has ended, which needs no messages.
         let _ = self.said.send(said);
         self.waker.wake();
@@ -64,19 +64,19 @@ impl Back {
 
 impl Link {
     /// Connects, and finds or creates the broker's stream.
-    pub(super) fn open(broker: &Broker, deadline: Instant) -> Result<Self, Trouble> {
+    pub(super) fn open(broker: &Broker, deadline: Instant) -> Result<Self, ConnectionError> {
         let waker = Arc::new(Waker::new()?);
         let (sender, said) = channel();
         let (publish, messages) = unbounded_channel();
-        let back = Back { said: sender, waker: Arc::clone(&waker) };
+        let back = EventSender { said: sender, waker: Arc::clone(&waker) };
         let broker = broker.clone();
         let time = deadline.saturating_duration_since(Instant::now());
         Builder::new().name(NAME.to_owned()).spawn(move || run(&broker, time, messages, &back))?;
         // The thread answers before the deadline.
         match said.recv() {
-            Ok(Said::Ready(server)) => Ok(Self { publish, said, waker, source: None, server }),
-            Ok(Said::Lost(why)) => Err(Trouble::Temporary(io::Error::other(why))),
-            _ => Err(Trouble::Temporary(io::Error::other("the thread of the connection has ended"))),
+            Ok(LinkEvent::Ready(server)) => Ok(Self { publish, said, waker, source: None, server }),
+            Ok(LinkEvent::Lost(why)) => Err(ConnectionError::Temporary(io::Error::other(why))),
+            _ => Err(ConnectionError::Temporary(io::Error::other("the thread of the connection has ended"))),
         }
     }
 
@@ -87,17 +87,17 @@ impl Link {
     }
 
     /// Returns how many more messages are stored.
-    pub(super) fn stored(&self) -> Result<usize, Trouble> {
+    pub(super) fn stored(&self) -> Result<usize, ConnectionError> {
         self.waker.clear();
         let mut stored = 0;
         loop {
             match self.said.try_recv() {
-                Ok(Said::Stored) => stored += 1,
-                Ok(Said::Lost(why)) => return Err(Trouble::Temporary(io::Error::other(why))),
+                Ok(LinkEvent::Stored) => stored += 1,
+                Ok(LinkEvent::Lost(why)) => return Err(ConnectionError::Temporary(io::Error::other(why))),
                 Err(TryRecvError::Disconnected) => {
-                    return Err(Trouble::Temporary(io::Error::other("the thread of the connection has ended")));
+                    return Err(ConnectionError::Temporary(io::Error::other("the thread of the connection has ended")));
                 }
-                Ok(Said::Ready(_)) | Err(TryRecvError::Empty) => return Ok(stored),
+                Ok(LinkEvent::Ready(_)) | Err(TryRecvError::Empty) => return Ok(stored),
             }
         }
     }
@@ -110,13 +110,13 @@ impl Link {
 }
 
 /// The thread's main function.
-fn run(broker: &Broker, time: Duration, messages: UnboundedReceiver<Publish>, back: &Back) {
+fn run(broker: &Broker, time: Duration, messages: UnboundedReceiver<Publish>, back: &EventSender) {
     tracepoint_ring::thread::leave_inherited_scheduling();
     tracepoint_ring::thread::never_trace_this_thread();
     crate::own_thread::leave_signals_to_the_program();
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return back.say(Said::Lost(error.to_string())),
+        Err(error) => return back.say(LinkEvent::Lost(error.to_string())),
     };
     let result = runtime.block_on(async {
         let opening = tokio::time::timeout(time, open(broker, back));
@@ -124,21 +124,21 @@ fn run(broker: &Broker, time: Duration, messages: UnboundedReceiver<Publish>, ba
         serve(&stream, messages, back).await
     });
     if let Err(why) = result {
-        back.say(Said::Lost(why));
+        back.say(LinkEvent::Lost(why));
     }
     runtime.shutdown_background();
 }
 
-async fn open(broker: &Broker, back: &Back) -> Result<JetStream, String> {
+async fn open(broker: &Broker, back: &EventSender) -> Result<JetStream, String> {
     let lost = back.clone();
-    let lost = move || lost.say(Said::Lost("the connection to the broker is lost".to_owned()));
+    let lost = move || lost.say(LinkEvent::Lost("the connection to the broker is lost".to_owned()));
     let stream = JetStream::open(broker, "tracepoint sender", lost).await?;
-    back.say(Said::Ready(Server { name: stream.server.clone(), max_payload: stream.max_payload }));
+    back.say(LinkEvent::Ready(Server { name: stream.server.clone(), max_payload: stream.max_payload }));
     Ok(stream)
 }
 
 /// Publishes messages and reports stored ones, until the session ends (`Ok`) or a message is not stored.
-async fn serve(stream: &JetStream, mut messages: UnboundedReceiver<Publish>, back: &Back) -> Result<(), String> {
+async fn serve(stream: &JetStream, mut messages: UnboundedReceiver<Publish>, back: &EventSender) -> Result<(), String> {
     let mut waiting: VecDeque<Acknowledgement> = VecDeque::new();
     loop {
         let next = async {
@@ -151,7 +151,7 @@ async fn serve(stream: &JetStream, mut messages: UnboundedReceiver<Publish>, bac
             stored = next => {
                 stored?;
                 waiting.pop_front();
-                back.say(Said::Stored);
+                back.say(LinkEvent::Stored);
             }
             message = messages.recv() => {
                 let Some(message) = message else { return Ok(()) };

@@ -5,8 +5,8 @@ use super::{Phase, Relay, session_name};
 use crate::stream::connection::{Control, connect};
 use crate::stream::greeting::{ask, no_relay};
 use crate::stream::options::StreamOptions;
-use crate::stream::session::{Identity, Trouble};
-use crate::stream::throttle::{Framing, Throttle};
+use crate::stream::session::{ConnectionError, Identity};
+use crate::stream::throttle::{FrameLayout, Throttle};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tracepoint_wire::relay::{
@@ -24,7 +24,7 @@ impl Relay {
         (options, identity): (&StreamOptions, &Identity),
         connection: u64,
         deadline: Instant,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, ConnectionError> {
         let to = &options.destination;
         let name = session_name(identity, connection);
         for (what, name, most) in
@@ -32,7 +32,7 @@ impl Relay {
         {
             if name.is_empty() || name.len() > most || name.starts_with('.') || name.contains('/') {
                 let length = name.len();
-                return Err(Trouble::Final(format!(
+                return Err(ConnectionError::Final(format!(
                     "a relay takes names of 1 to {most} bytes that do not begin with a dot and contain no slash; the name of the {what} is \
                      `{name}`, of {length} bytes"
                 )));
@@ -51,17 +51,17 @@ impl Relay {
         match ask(&mut control, &Command::CreateSession(create), minor, deadline)? {
             Reply::Session { code: ReturnCode::Ok, .. } => {}
             Reply::Session { code, .. } => {
-                return Err(Trouble::Final(format!("the relay refuses the session: {code}")));
+                return Err(ConnectionError::Final(format!("the relay refuses the session: {code}")));
             }
             _ => return Err(no_relay("another answer than a session")),
         }
         let chunk = Command::CreateChunk(CreateChunk { id: 0, creation_time, name: None });
         match ask(&mut control, &chunk, minor, deadline)? {
             Reply::Code(ReturnCode::Ok) => {}
-            Reply::Code(code) => return Err(Trouble::Final(format!("the relay refuses the trace: {code}"))),
+            Reply::Code(code) => return Err(ConnectionError::Final(format!("the relay refuses the trace: {code}"))),
             _ => return Err(no_relay("another answer than a code")),
         }
-        let framing = Framing { unit: None, header: DataHeader::SIZE };
+        let framing = FrameLayout { unit: None, header: DataHeader::SIZE };
         Ok(Self {
             control,
             throttle: Throttle::new(options.bandwidth.clone(), framing, options.sync_interval),

@@ -1,18 +1,18 @@
 //! Sends packets and synchronisation points, in the order of the queue.
 
-use super::replies::Expected;
-use super::{Phase, Relay, Sending};
+use super::replies::ExpectedReply;
+use super::{OutgoingPacket, Phase, Relay};
 use crate::stream::connection::write_parts;
 use crate::stream::promise;
 use crate::stream::queue::{Item, Queue, QueuedPacket};
-use crate::stream::session::Trouble;
+use crate::stream::session::ConnectionError;
 use crate::stream::streams::Streams;
 use crate::stream_stats::LostPackets;
 use tracepoint_wire::relay::{Command, DataHeader, Index};
 
 impl Relay {
     /// Sends the rest of the current packet. Returns `false` if not everything can be sent now.
-    pub(super) fn finish_packet(&mut self, queue: &Queue, streams: &mut Streams) -> Result<bool, Trouble> {
+    pub(super) fn finish_packet(&mut self, queue: &Queue, streams: &mut Streams) -> Result<bool, ConnectionError> {
         let Some(sending) = &mut self.sending else { return Ok(true) };
         let parts = [&sending.head, sending.packet.content()];
         loop {
@@ -31,7 +31,7 @@ impl Relay {
             }
             sending.ticket = self.throttle.ticket(rest);
         }
-        if let Some(Sending { stream, packet, .. }) = self.sending.take() {
+        if let Some(OutgoingPacket { stream, packet, .. }) = self.sending.take() {
             let header = packet.header;
             let sent = streams.get(stream);
             sent.last = Some(header);
@@ -39,7 +39,7 @@ impl Relay {
             here.last = Some(header.sequence);
             here.unconfirmed.push_back((header.sequence, packet.events()));
             let index = Index::of(here.handle.unwrap_or_default(), &header);
-            self.ask(&Command::SendIndex(index), Expected::Code("an index"));
+            self.ask(&Command::SendIndex(index), ExpectedReply::Code("an index"));
             queue.count_sent(&packet);
             queue.finished(&packet);
         }
@@ -66,7 +66,7 @@ impl Relay {
     }
 
     /// Begins the next item of the queue. Returns `false` if none can be begun now.
-    pub(super) fn begin_item(&mut self, queue: &Queue, streams: &mut Streams) -> Result<bool, Trouble> {
+    pub(super) fn begin_item(&mut self, queue: &Queue, streams: &mut Streams) -> Result<bool, ConnectionError> {
         if self.sending.is_some() || self.phase != Phase::Streaming {
             return Ok(false);
         }
@@ -118,6 +118,7 @@ impl Relay {
             size,
             padding: (packet.header.size() as u32).saturating_sub(size),
         };
-        self.sending = Some(Sending { stream, head: header.encode(), packet, done: 0, ticket, is_blocked: false });
+        self.sending =
+            Some(OutgoingPacket { stream, head: header.encode(), packet, done: 0, ticket, is_blocked: false });
     }
 }

@@ -3,15 +3,15 @@
 use super::{ASK_AGAIN, Phase, Relay, VIEWER_TIME};
 use crate::stream::delivery::Count;
 use crate::stream::queue::Queue;
-use crate::stream::session::Trouble;
+use crate::stream::session::ConnectionError;
 use crate::stream::streams::Streams;
 use std::time::Instant;
 use tracepoint_wire::Decoded;
-use tracepoint_wire::relay::{AddStream, Command, Pending, Reply, ReturnCode};
+use tracepoint_wire::relay::{AddStream, Command, DataPending, Reply, ReturnCode};
 
 /// The expected answer to a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Expected {
+pub(super) enum ExpectedReply {
     /// The handle of a stream.
     Stream(usize),
     /// The handle of the metadata.
@@ -24,7 +24,7 @@ pub(super) enum Expected {
     Quiescent,
 }
 
-impl Expected {
+impl ExpectedReply {
     /// Returns a command with the same kind of answer.
     fn command(self) -> Command<'static> {
         match self {
@@ -37,7 +37,7 @@ impl Expected {
 
 impl Relay {
     /// Handles the answers that have arrived.
-    pub(super) fn handle_replies(&mut self, queue: &Queue, streams: &mut Streams) -> Result<(), Trouble> {
+    pub(super) fn handle_replies(&mut self, queue: &Queue, streams: &mut Streams) -> Result<(), ConnectionError> {
         while let Some(expected) = self.expected.front().copied() {
             let reply = match Reply::decode(&expected.command(), self.control.input(), self.minor) {
                 Ok(Decoded::Whole(reply, size)) => {
@@ -58,31 +58,33 @@ impl Relay {
 
     fn handle(
         &mut self,
-        expected: Expected,
+        expected: ExpectedReply,
         reply: &Reply,
         queue: &Queue,
         streams: &mut Streams,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ConnectionError> {
         match (expected, reply) {
-            (Expected::Code(_), Reply::Code(ReturnCode::Ok)) => {}
-            (Expected::Code(what), Reply::Code(code)) => return Err(refused(format!("{what}: {code}"))),
-            (Expected::Stream(number), Reply::Stream { handle, code: ReturnCode::Ok }) => {
+            (ExpectedReply::Code(_), Reply::Code(ReturnCode::Ok)) => {}
+            (ExpectedReply::Code(what), Reply::Code(code)) => return Err(refused(format!("{what}: {code}"))),
+            (ExpectedReply::Stream(number), Reply::Stream { handle, code: ReturnCode::Ok }) => {
                 self.streams.entry(number).or_default().handle = Some(*handle);
             }
-            (Expected::Metadata, Reply::Stream { handle, code: ReturnCode::Ok }) => self.metadata = Some(*handle),
-            (Expected::Stream(number), Reply::Stream { code, .. }) => {
+            (ExpectedReply::Metadata, Reply::Stream { handle, code: ReturnCode::Ok }) => self.metadata = Some(*handle),
+            (ExpectedReply::Stream(number), Reply::Stream { code, .. }) => {
                 let name = streams.get(number).info.file_name();
                 return Err(refused(format!("the stream {name}: {code}")));
             }
-            (Expected::Metadata, Reply::Stream { code, .. }) => return Err(refused(format!("the metadata: {code}"))),
-            (Expected::Pending(number, last), Reply::Pending(Pending::No)) => {
+            (ExpectedReply::Metadata, Reply::Stream { code, .. }) => {
+                return Err(refused(format!("the metadata: {code}")));
+            }
+            (ExpectedReply::Pending(number, last), Reply::Pending(DataPending::No)) => {
                 let unconfirmed = &mut self.streams.entry(number).or_default().unconfirmed;
                 while let Some((_, events)) = unconfirmed.front().copied().filter(|(sequence, _)| *sequence <= last) {
                     unconfirmed.pop_front();
                     queue.stored(streams.get(number).info.id, Count::packet(events));
                 }
             }
-            (Expected::Quiescent, Reply::Code(ReturnCode::Ok)) => {
+            (ExpectedReply::Quiescent, Reply::Code(ReturnCode::Ok)) => {
                 let is_stored = self.streams.values().all(|stream| stream.unconfirmed.is_empty());
                 if is_stored {
                     self.phase = Phase::Confirmed(Instant::now() + VIEWER_TIME);
@@ -90,13 +92,13 @@ impl Relay {
                     self.phase = Phase::Confirming(Some(Instant::now() + ASK_AGAIN));
                 }
             }
-            (Expected::Pending(..), _) => {}
+            (ExpectedReply::Pending(..), _) => {}
             (expected, reply) => return Err(refused(format!("{reply:?} in answer to {expected:?}"))),
         }
         Ok(())
     }
 }
 
-fn refused(what: impl std::fmt::Display) -> Trouble {
-    Trouble::Temporary(std::io::Error::other(format!("the relay refuses {what}")))
+fn refused(what: impl std::fmt::Display) -> ConnectionError {
+    ConnectionError::Temporary(std::io::Error::other(format!("the relay refuses {what}")))
 }

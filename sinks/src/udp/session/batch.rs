@@ -9,8 +9,8 @@ mod ending;
 
 use super::offer::Offer;
 use super::texts::{RETRANSMIT, TextFlow};
-use super::{Context, Next, earlier};
-use crate::udp::outbox::{Flushed, Outbox};
+use super::{Context, NextStep, earlier};
+use crate::udp::outbox::{FlushResult, Outbox};
 use crate::udp::rate_limit::RateLimit;
 use crate::udp::split::DatagramSizes;
 use std::ops::Range;
@@ -63,11 +63,11 @@ pub(in crate::udp) struct BatchSession {
     /// Number of events acknowledged by the client.
     delivered: u64,
     number: u32,
-    ending: Option<Ending>,
+    ending: Option<EndState>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Ending {
+struct EndState {
     trace: bool,
     /// Number of acknowledged bytes of the texts, and when it last increased.
     texts: (u64, Instant),
@@ -172,16 +172,16 @@ impl BatchSession {
     }
 
     /// Sends as much as possible without waiting.
-    pub(in crate::udp) fn pump(&mut self, context: &mut Context<'_>) -> Next {
+    pub(in crate::udp) fn pump(&mut self, context: &mut Context<'_>) -> NextStep {
         let silent = self.last_received.checked_add(context.options.client_timeout);
         if silent.is_some_and(|silent| context.now >= silent) {
-            return Next::Over { trace: false };
+            return NextStep::Over { trace: false };
         }
         loop {
             match self.outbox.flush() {
-                Flushed::All => {}
-                Flushed::Blocked => return Next::Blocked(earlier(Some(context.now + STALL), silent)),
-                Flushed::Gone => {
+                FlushResult::All => {}
+                FlushResult::Blocked => return NextStep::Blocked(earlier(Some(context.now + STALL), silent)),
+                FlushResult::Gone => {
                     self.refused = true;
                     continue;
                 }
@@ -196,7 +196,7 @@ impl BatchSession {
             };
             if *context.seq == before {
                 let ping = self.ending.is_none().then_some(self.last_sent + SILENCE);
-                return Next::At(earlier(earlier(next, ping), silent));
+                return NextStep::At(earlier(earlier(next, ping), silent));
             }
             self.last_sent = context.now;
         }

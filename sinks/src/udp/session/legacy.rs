@@ -6,10 +6,10 @@
 //! ```
 
 use super::offer::Offer;
-use super::{Context, Next, earlier};
+use super::{Context, NextStep, earlier};
 use crate::udp::event_merge::EventMerge;
 use crate::udp::losses::LossReason;
-use crate::udp::outbox::{Flushed, Outbox};
+use crate::udp::outbox::{FlushResult, Outbox};
 use crate::udp::rate_limit::RateLimit;
 use std::time::{Duration, Instant};
 use tracepoint_wire::udp::legacy::{LONGEST_CONTENT, MARK_SIZE};
@@ -88,7 +88,7 @@ impl LegacySession {
     }
 
     fn mark(&mut self, mark: Mark, context: &mut Context<'_>) {
-        if self.outbox.room().is_none() && self.outbox.flush() != Flushed::All {
+        if self.outbox.room().is_none() && self.outbox.flush() != FlushResult::All {
             // The socket accepts nothing: the mark is lost, as it might be in transit.
             return;
         }
@@ -99,26 +99,26 @@ impl LegacySession {
     }
 
     /// Sends as much as possible without waiting.
-    pub(in crate::udp) fn pump(&mut self, context: &mut Context<'_>) -> Next {
+    pub(in crate::udp) fn pump(&mut self, context: &mut Context<'_>) -> NextStep {
         loop {
             match self.outbox.flush() {
-                Flushed::All => {}
-                Flushed::Blocked => {
+                FlushResult::All => {}
+                FlushResult::Blocked => {
                     let deadline = self.deadline(context);
                     if deadline.is_some_and(|deadline| context.now >= deadline) {
                         // SESSION_END is lost, as it might be in transit.
-                        return Next::Over { trace: false };
+                        return NextStep::Over { trace: false };
                     }
-                    return Next::Blocked(deadline);
+                    return NextStep::Blocked(deadline);
                 }
-                Flushed::Gone => return Next::Over { trace: false },
+                FlushResult::Gone => return NextStep::Over { trace: false },
             }
             if let Some(trace) = self.over {
-                return Next::Over { trace };
+                return NextStep::Over { trace };
             }
             if let Some(time) = self.serves_from {
                 if context.now < time {
-                    return Next::At(Some(time));
+                    return NextStep::At(Some(time));
                 }
                 self.serves_from = None;
                 if !std::mem::replace(context.read, true) {
@@ -137,7 +137,7 @@ impl LegacySession {
     }
 
     /// Fills the outbox. Returns `None` if there is something to flush.
-    fn fill(&mut self, context: &mut Context<'_>) -> Option<Next> {
+    fn fill(&mut self, context: &mut Context<'_>) -> Option<NextStep> {
         while self.outbox.room().is_some() {
             let Some((time_ns, bytes)) = self.events.peek(context.queue, context.options.content) else {
                 return self.nothing_to_send(context);
@@ -148,7 +148,7 @@ impl LegacySession {
             }
             if !self.rate_limit.may_send(context.now) {
                 let at = earlier(Some(context.now + self.rate_limit.wait()), self.deadline(context));
-                return if self.outbox.is_empty() { Some(Next::At(at)) } else { None };
+                return if self.outbox.is_empty() { Some(NextStep::At(at)) } else { None };
             }
             let Some(room) = self.outbox.room() else { break };
             let seq = *context.seq;
@@ -165,7 +165,7 @@ impl LegacySession {
         None
     }
 
-    fn nothing_to_send(&mut self, context: &mut Context<'_>) -> Option<Next> {
+    fn nothing_to_send(&mut self, context: &mut Context<'_>) -> Option<NextStep> {
         if !self.outbox.is_empty() {
             return None;
         }
@@ -179,7 +179,7 @@ impl LegacySession {
             self.over = Some(true);
             return None;
         }
-        Some(Next::At(self.deadline(context)))
+        Some(NextStep::At(self.deadline(context)))
     }
 
     /// Returns when the session ends if nothing is sent until then.

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tracepoint_ring::channel::PacketHeader;
 use tracepoint_wire::relay::{Command, ControlHeader, Reply, ReturnCode, Version};
 use tracepoint_wire::stream::{
-    Ack, AckEntry, Announced, Attach, Capabilities, ClockReply, Close, Delivered, ErrorCode, FRAME_HEADER, FrameHeader,
-    NO_SEQ, Ready, RecordHeader, SeqRange, Sync, ToCollector, ToSender, Welcome, route_of, stored_packet,
+    Ack, AckEntry, AnnounceReply, Attach, Capabilities, ClockReply, Close, ErrorCode, FRAME_HEADER, FrameHeader,
+    NO_SEQ, Ready, RecordHeader, SeqRange, StreamTotals, Sync, ToCollector, ToSender, Welcome, route_of, stored_packet,
 };
 
 /// A stored stream.
@@ -230,7 +230,7 @@ fn waits_with(message: &ToCollector<'_>, files: &Mutex<Files>) -> bool {
 }
 
 /// Returns the counts of packets that have arrived, when the sender no longer waits.
-fn postponed(files: &Files) -> Vec<Delivered> {
+fn postponed(files: &Files) -> Vec<StreamTotals> {
     delivered(files.end.as_ref().expect("the streams are closed before"), files)
 }
 
@@ -307,7 +307,7 @@ fn serve_control(
                 let stream = files.streams.entry(key).or_default();
                 announce.names[4].clone_into(&mut stream.name);
                 let (request, next) = (announce.request, stream.next);
-                say(&socket, &ToSender::Announced(Announced { request, handle, next }))?;
+                say(&socket, &ToSender::Announced(AnnounceReply { request, handle, next }))?;
                 if let Some((first, last)) = files.lost {
                     say(&socket, &ToSender::Lost(SeqRange { handle, first, last }))?;
                 }
@@ -356,7 +356,7 @@ fn serve_control(
 }
 
 /// Returns the counts of packets that have arrived.
-fn delivered(close: &Close, files: &Files) -> Vec<Delivered> {
+fn delivered(close: &Close, files: &Files) -> Vec<StreamTotals> {
     let delivered = close.entries.iter().map(|entry| {
         let stream = &files.streams[&files.handles[&entry.handle]];
         let packets = stream.packets.len() as u64;
@@ -365,7 +365,7 @@ fn delivered(close: &Close, files: &Files) -> Vec<Delivered> {
         let events = if is_whole { records(&stream.packets, entry.events_after) } else { 0 };
         let packets_lost = entry.packets - packets;
         let events_lost = if is_whole { entry.events_after - events } else { 0 };
-        Delivered { handle: entry.handle, packets, packets_lost, events, events_lost }
+        StreamTotals { handle: entry.handle, packets, packets_lost, events, events_lost }
     });
     delivered.collect()
 }

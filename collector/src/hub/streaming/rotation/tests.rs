@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::hub::Rotation;
-use crate::storage::{Done, Storage};
+use crate::storage::{JobResult, Storage};
 use crate::testing::HELLO;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -25,7 +25,7 @@ stream { id = 3; packet.context := struct { u64 timestamp_begin; u64 timestamp_e
 /// A session whose chunks have one packet each.
 struct OfOne {
     hub: Hub,
-    done: UnboundedReceiver<(u64, Done)>,
+    done: UnboundedReceiver<(u64, JobResult)>,
     id: u64,
     handle: u64,
     now: Instant,
@@ -63,7 +63,7 @@ impl OfOne {
     }
 
     /// Passes the storage's results to the hub until one fits, and returns that one.
-    fn until(&mut self, fits: impl Fn(&Done) -> bool) -> (u64, Done) {
+    fn until(&mut self, fits: impl Fn(&JobResult) -> bool) -> (u64, JobResult) {
         loop {
             let (handle, done) = self.done.blocking_recv().expect("the storage goes on");
             if fits(&done) {
@@ -73,7 +73,7 @@ impl OfOne {
         }
     }
 
-    fn tell(&mut self, (handle, done): (u64, Done)) {
+    fn tell(&mut self, (handle, done): (u64, JobResult)) {
         self.hub.done(handle, done, self.now);
     }
 
@@ -102,13 +102,13 @@ impl OfOne {
 fn an_account_that_comes_while_its_chunk_ends_stays_that_of_the_last_chunk() {
     let mut one = OfOne::new(9);
     one.packet(0);
-    let marked = one.until(|done| *done == Done::Marked);
+    let marked = one.until(|done| *done == JobResult::Marked);
     one.packet(1);
     one.account();
     one.tell(marked);
     assert_eq!(one.last(1), (1, true, true, 0));
     // The packet that waited makes another rotation due, which does not begin.
-    one.until(|done| matches!(done, Done::Packet { sequence: 1, size: Some(96), .. }));
+    one.until(|done| matches!(done, JobResult::Packet { sequence: 1, size: Some(96), .. }));
     one.hub.rotate_if_due(one.id, one.now);
     assert!(!one.hub.is_rotating(one.id));
     assert_eq!(one.last(1), (1, true, true, 0));
@@ -118,7 +118,7 @@ fn an_account_that_comes_while_its_chunk_ends_stays_that_of_the_last_chunk() {
 fn metadata_that_waits_for_a_chunk_is_stored_when_the_session_ends_before_it() {
     let mut one = OfOne::new(9);
     one.packet(0);
-    let marked = one.until(|done| *done == Done::Marked);
+    let marked = one.until(|done| *done == JobResult::Marked);
     // As if the storage waited for space: it reaches the mark after the end of the session.
     let more = "/* more */\n";
     one.hub.streamed_metadata(one.id, METADATA.len() as u64, more.as_bytes(), None).expect("it follows");
@@ -128,7 +128,7 @@ fn metadata_that_waits_for_a_chunk_is_stored_when_the_session_ends_before_it() {
     one.tell(marked);
     let mut closed = 0;
     while closed < 2 {
-        let done = one.until(|done| *done == Done::Closed);
+        let done = one.until(|done| *done == JobResult::Closed);
         one.tell(done);
         closed += 1;
     }
@@ -140,7 +140,7 @@ fn metadata_that_waits_for_a_chunk_is_stored_when_the_session_ends_before_it() {
 fn an_account_that_comes_while_a_chunk_is_removed_counts_it() {
     let mut one = OfOne::new(1);
     one.packet(0);
-    let removed = one.until(|done| matches!(done, Done::Removed { .. }));
+    let removed = one.until(|done| matches!(done, JobResult::Removed { .. }));
     one.account();
     assert_eq!(one.last(2), (2, true, true, 0));
     one.tell(removed);
@@ -155,7 +155,7 @@ fn a_sender_that_waits_no_longer_leaves_nothing_behind() {
     one.hub.viewer(one.id, true, one.now);
     one.hub.close_session(one.id, one.now);
     for _ in 0..2 {
-        let closed = one.until(|done| *done == Done::Closed);
+        let closed = one.until(|done| *done == JobResult::Closed);
         // The sender gives up once more while the files are closed, which the hub has not heard of yet.
         assert!(one.hub.pass_gaps(one.id));
         one.tell(closed);

@@ -15,7 +15,7 @@ fn packets_that_wait_together_are_stored_as_far_as_there_is_room() {
         let packet = Packet::new(vec![number; 1000 - padding as usize], padding, None);
         Job::Packet(SequencedPacket { sequence: number.into(), packet, index: Some(index(number)) })
     };
-    let answer = |sequence, size| Some((7, Done::Packet { sequence, size, stream_class: Some(0) }));
+    let answer = |sequence, size| Some((7, JobResult::Packet { sequence, size, stream_class: Some(0) }));
     let path = place.path().join("stream");
     let files = Files::create(&path, IndexFile { is_long: true }, true).expect("files");
     let segment = files.segment();
@@ -24,10 +24,10 @@ fn packets_that_wait_together_are_stored_as_far_as_there_is_room() {
     (0..3).for_each(|sequence| assert_eq!(done.blocking_recv(), answer(sequence, Some(1000))));
     (3..6).for_each(|number| storage.give(7, packet(number)));
     assert_eq!(done.blocking_recv(), answer(3, Some(1000)));
-    assert!(matches!(done.blocking_recv(), Some((7, Done::Full(Some(_))))));
+    assert!(matches!(done.blocking_recv(), Some((7, JobResult::Full(Some(_))))));
     // The sender of the stream no longer waits.
     storage.drop_waiting(7);
-    assert_eq!(done.blocking_recv(), Some((7, Done::Full(None))));
+    assert_eq!(done.blocking_recv(), Some((7, JobResult::Full(None))));
     assert_eq!(done.blocking_recv(), answer(4, None));
     let bytes = fs::read(&path).expect("a file");
     assert_eq!(bytes.len(), 4000);
@@ -53,15 +53,15 @@ fn a_removal_does_not_wait_behind_the_packet_that_needs_its_room() {
     };
     let path = place.path().join("stream");
     let files = Files::create(&path, IndexFile { is_long: true }, false).expect("a file");
-    let stored = |sequence, size| Done::Packet { sequence, size: Some(size), stream_class: None };
+    let stored = |sequence, size| JobResult::Packet { sequence, size: Some(size), stream_class: None };
     storage.give(7, Job::Open { files, from: None });
     for (sequence, size) in [(0, 50), (1, 1)] {
         storage.give(7, packet(sequence, size));
     }
-    assert!(matches!(done.blocking_recv(), Some((7, Done::Full(Some(_))))));
+    assert!(matches!(done.blocking_recv(), Some((7, JobResult::Full(Some(_))))));
     storage.give(1, Job::Remove { directory: old.clone(), bytes: 50 });
-    assert_eq!(done.blocking_recv(), Some((1, Done::Removed { bytes: 50, is_gone: true, failed: None })));
-    for expected in [Done::Full(None), stored(0, 50), stored(1, 1)] {
+    assert_eq!(done.blocking_recv(), Some((1, JobResult::Removed { bytes: 50, is_gone: true, failed: None })));
+    for expected in [JobResult::Full(None), stored(0, 50), stored(1, 1)] {
         assert_eq!(done.blocking_recv(), Some((7, expected)));
     }
     assert_eq!((storage.used(), old.exists()), (51, false));
@@ -70,7 +70,7 @@ fn a_removal_does_not_wait_behind_the_packet_that_needs_its_room() {
         storage.give(1, Job::Remove { directory: old.clone(), bytes: 50 });
         let removed = done.blocking_recv().expect("an answer").1;
         assert!(
-            matches!(removed, Done::Removed { failed: Some(_), is_gone: gone, .. } if gone == is_gone),
+            matches!(removed, JobResult::Removed { failed: Some(_), is_gone: gone, .. } if gone == is_gone),
             "{removed:?}"
         );
         fs::create_dir_all(old.join(METADATA_CHANNEL)).expect("a directory");

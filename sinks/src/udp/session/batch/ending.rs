@@ -1,9 +1,9 @@
 //! The end of a session: sends the texts until they are acknowledged, then the totals until they are.
 
-use super::{BatchSession, Ending};
-use crate::udp::outbox::Flushed;
+use super::{BatchSession, EndState};
+use crate::udp::outbox::FlushResult;
 use crate::udp::session::texts::RETRANSMIT;
-use crate::udp::session::{Context, Next};
+use crate::udp::session::{Context, NextStep};
 use std::time::{Duration, Instant};
 use tracepoint_wire::udp::{End, TextKind};
 
@@ -19,7 +19,7 @@ impl BatchSession {
 
     pub(super) fn end(&mut self, trace: bool, now: Instant) {
         let texts = (self.texts(), now);
-        self.ending.get_or_insert(Ending { trace, texts, since: None, next: now, acknowledged: false });
+        self.ending.get_or_insert(EndState { trace, texts, since: None, next: now, acknowledged: false });
     }
 
     /// Returns the number of acknowledged bytes of the texts.
@@ -35,7 +35,7 @@ impl BatchSession {
     }
 
     /// Sends the account and the totals. Returns `Some` if the session is over.
-    pub(super) fn totals(&mut self, mut ending: Ending, context: &mut Context<'_>) -> Option<Next> {
+    pub(super) fn totals(&mut self, mut ending: EndState, context: &mut Context<'_>) -> Option<NextStep> {
         let (metadata, account) = {
             let state = context.queue.lock();
             let account = state.account.as_ref().filter(|_| ending.trace).map_or(0, Vec::len);
@@ -67,7 +67,7 @@ impl BatchSession {
         let first = ending.since.is_none();
         let since = *ending.since.get_or_insert(context.now);
         if ending.acknowledged || context.now >= since + ENDING {
-            return Some(Next::Over { trace: ending.trace });
+            return Some(NextStep::Over { trace: ending.trace });
         }
         if first || context.now >= ending.next {
             self.send_totals(ending.trace, account, context);
@@ -91,7 +91,7 @@ impl BatchSession {
     /// Sends the totals once, because the server ends.
     pub(in crate::udp) fn send_end(&mut self, context: &mut Context<'_>) {
         // Flushing frees a buffer, if the socket accepts something.
-        if self.acknowledged && self.outbox.flush() != Flushed::Blocked {
+        if self.acknowledged && self.outbox.flush() != FlushResult::Blocked {
             self.send_totals(false, 0, context);
             self.outbox.flush();
         }

@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
+use super::layout::{ClassLayouts, MAX_RECORD, RecordLayout, TIME_BITS, WORD, length_before, number, until_nul};
 use crate::decode::{State, extend};
 use crate::metadata::types::{Integer, Length, StructType, Type};
 use crate::metadata::{EventClass, StreamClass};
-use crate::record_layout::{ClassLayouts, MAX_RECORD, RecordLayout, TIME_BITS, WORD, length_before, number, until_nul};
 use crate::source::Source;
 use crate::value::{Int, StructValue, Value};
 

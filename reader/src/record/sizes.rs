@@ -1,53 +1,47 @@
 //! Sizes of records by event: sufficient to find the record boundaries of a packet without decoding values.
 
+use super::layout::{ClassLayouts, TIME_BITS, fixed};
 use crate::decode::extend;
 use crate::metadata::types::{ByteOrder, Field, StructType};
-use crate::metadata::{Metadata, StreamClass};
-use crate::record_layout::{RecordLayout, TIME_BITS, fixed};
+use crate::metadata::{EventClass, Metadata, StreamClass};
 use std::collections::HashMap;
+use std::sync::Arc;
 use thiserror::Error;
 use tracepoint_ring::channel::HEADER_SIZE;
 
 /// The sizes of the records of a trace with the tracer's layout.
 #[derive(Clone, Debug, Default)]
 pub struct RecordSizes {
-    classes: HashMap<u32, Vec<Option<RecordLayout>>>,
+    classes: HashMap<u32, ClassLayouts>,
 }
 
 impl RecordSizes {
     /// The sizes of the records described by `metadata`; `None` if packets or records have another layout.
     pub fn of(metadata: &Metadata) -> Option<Self> {
-        let is_known = metadata.byte_order() == ByteOrder::Little && has_tracer_header(metadata);
-        let mut classes = HashMap::new();
-        for class in metadata.streams() {
-            if !is_known || !has_tracer_layout(class) {
-                return None;
-            }
-            let mut sizes = Vec::new();
-            for (id, event) in &class.events {
-                let id = usize::from(u16::try_from(*id).ok()?);
-                sizes.resize(sizes.len().max(id + 1), None);
-                if event.context.is_some() {
-                    return None;
-                }
-                sizes[id] = Some(RecordLayout::of(event.fields.as_deref(), None, None)?);
-            }
-            classes.insert(u32::try_from(class.id).ok()?, sizes);
+        if metadata.byte_order() != ByteOrder::Little || !has_tracer_header(metadata) {
+            return None;
         }
-        Some(Self { classes })
+        let layouts_of = |class: &Arc<StreamClass>| {
+            let layouts = ClassLayouts::of(class);
+            let is_known = |(id, event): (&u64, &Arc<EventClass>)| {
+                event.context.is_none() && u16::try_from(*id).is_ok_and(|id| layouts.get(id).is_some())
+            };
+            let is_whole = has_tracer_layout(class) && class.events.iter().all(is_known);
+            Some((u32::try_from(class.id).ok().filter(|_| is_whole)?, layouts))
+        };
+        metadata.streams().map(layouts_of).collect::<Option<_>>().map(|classes| Self { classes })
     }
 
     /// The records of `packet` from offset `at` on. `time` is the time of the previous record, or of the packet's begin.
     pub fn records<'a>(&'a self, class: u32, packet: &'a [u8], at: usize, time: u64) -> Records<'a> {
-        let sizes = self.classes.get(&class).map_or(&[][..], Vec::as_slice);
-        Records { sizes, packet, at: at.max(HEADER_SIZE), time }
+        Records { layouts: self.classes.get(&class), packet, at: at.max(HEADER_SIZE), time }
     }
 }
 
 /// Iterates over the records of a packet.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
-    sizes: &'a [Option<RecordLayout>],
+    layouts: Option<&'a ClassLayouts>,
     packet: &'a [u8],
     at: usize,
     time: u64,
@@ -82,7 +76,7 @@ impl Iterator for Records<'_> {
         let start = self.at;
         let rest = &self.packet[start..];
         let word = rest.first_chunk().map(|word| u64::from_le_bytes(*word));
-        let size = word.and_then(|word| self.sizes.get((word & 0xffff) as usize)?.as_ref()?.size(rest));
+        let size = word.and_then(|word| self.layouts?.get(word as u16)?.1.size(rest));
         let (Some(word), Some(size)) = (word, size.filter(|size| *size <= rest.len())) else {
             self.at = self.packet.len();
             return Some(Err(Unreadable));

@@ -7,7 +7,7 @@ use crate::metadata::types::TRACER_OPTIONS;
 use crate::metadata::types::{
     ByteOrder, Choice, Field, Float, Integer, Length, Reference, StructType, Type, VariantType,
 };
-use crate::metadata::{Derived, EventClass, StreamClass};
+use crate::metadata::{DerivedData, EventClass, StreamClass};
 use std::any::Any;
 use std::sync::Arc;
 use tracepoint_ring::field::Value;
@@ -27,7 +27,7 @@ const MAX_VARYING: usize = 8;
 #[derive(Clone, Debug)]
 pub(crate) struct RecordLayout {
     /// Each variable-size member, and the number of fixed-size bytes before it.
-    varying: Box<[(usize, Varying)]>,
+    varying: Box<[(usize, VariableSize)]>,
     /// Number of bytes after the last variable-size member, or after the header word.
     tail: usize,
     /// The members of the fields, of the event's context, and of its stream's context.
@@ -35,7 +35,7 @@ pub(crate) struct RecordLayout {
 }
 
 #[derive(Clone, Debug)]
-enum Varying {
+enum VariableSize {
     Fixed(usize),
     /// Bytes up to and including a NUL.
     Text,
@@ -45,7 +45,7 @@ enum Varying {
     Variant(Box<[Self]>),
 }
 
-impl Varying {
+impl VariableSize {
     /// The offset after a member that begins at `at`.
     #[inline]
     fn behind(&self, record: &[u8], at: usize) -> Option<usize> {
@@ -223,7 +223,7 @@ pub(crate) fn until_nul(bytes: &[u8]) -> &[u8] {
 
 #[derive(Default)]
 struct Builder {
-    varying: Vec<(usize, Varying)>,
+    varying: Vec<(usize, VariableSize)>,
     tail: usize,
 }
 
@@ -240,10 +240,10 @@ impl Builder {
             let member = Member { behind: self.varying.len(), offset: self.tail, kind: kind(&field.ty) };
             match (&field.ty, fixed(&field.ty), before) {
                 (_, Some(size), _) => self.tail = self.tail.checked_add(size)?,
-                (Type::String, ..) => self.varying.push((std::mem::take(&mut self.tail), Varying::Text)),
+                (Type::String, ..) => self.varying.push((std::mem::take(&mut self.tail), VariableSize::Text)),
                 (Type::Array(array), _, Some(before)) => match &array.length {
                     Length::Field(reference) if is_length(before, reference) => {
-                        let elements = Varying::Sequence(fixed(&array.element).filter(|size| *size > 0)?);
+                        let elements = VariableSize::Sequence(fixed(&array.element).filter(|size| *size > 0)?);
                         self.varying.push((std::mem::take(&mut self.tail), elements));
                     }
                     _ => return None,
@@ -288,7 +288,7 @@ fn option_kind(option: &Field) -> Kind {
 }
 
 /// A variant in the tracer's form: the byte before it, `tag`, has the index of the option, which has a fixed size or is a text.
-fn variant(tag: &Field, ty: &VariantType) -> Option<Varying> {
+fn variant(tag: &Field, ty: &VariantType) -> Option<VariableSize> {
     if !matches!(&tag.ty, Type::Enum(integer, _) if integer.bits == 8 && integer.slot.is_some() && integer.slot == ty.tag.slot)
         || ty.choices.len() != ty.options.len()
     {
@@ -300,12 +300,12 @@ fn variant(tag: &Field, ty: &VariantType) -> Option<Varying> {
         match &field.ty {
             ty if ty.align() > 8 || has_clock(ty) => None,
             _ if !ty.choices.iter().any(is_chosen) => None,
-            Type::String => Some(Varying::Text),
-            Type::Struct(members) if members.fields.is_empty() => Some(Varying::Fixed(0)),
-            ty => fixed(ty).map(Varying::Fixed),
+            Type::String => Some(VariableSize::Text),
+            Type::Struct(members) if members.fields.is_empty() => Some(VariableSize::Fixed(0)),
+            ty => fixed(ty).map(VariableSize::Fixed),
         }
     };
-    ty.options.iter().enumerate().map(option).collect::<Option<Box<[Varying]>>>().map(Varying::Variant)
+    ty.options.iter().enumerate().map(option).collect::<Option<Box<[VariableSize]>>>().map(VariableSize::Variant)
 }
 
 fn has_clock(ty: &Type) -> bool {
@@ -340,10 +340,10 @@ fn is_length(field: &Field, reference: &Reference) -> bool {
     is_word && reference.slot.is_some() && reference.slot == ty.slot
 }
 
-impl Derived for ClassLayouts {}
+impl DerivedData for ClassLayouts {}
 
 /// The layouts of the records of a stream class, by the ids of their events.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ClassLayouts {
     events: Vec<Option<(Arc<EventClass>, RecordLayout)>>,
 }
@@ -413,16 +413,16 @@ fn is_word(header: &StructType) -> bool {
 mod tests {
     use super::*;
 
-    fn size(varying: &[(usize, Varying)], tail: usize, record: &[u8]) -> Option<usize> {
+    fn size(varying: &[(usize, VariableSize)], tail: usize, record: &[u8]) -> Option<usize> {
         RecordLayout { varying: varying.into(), tail, members: Box::default() }.size(record)
     }
 
     #[test]
     fn sizes_of_records_follow_from_their_fields() {
-        let text = [(2, Varying::Text)];
+        let text = [(2, VariableSize::Text)];
         assert_eq!(size(&text, 1, b"IDtttttt22abc\x001"), Some(8 + 2 + 4 + 1));
         assert_eq!(size(&text, 1, b"IDtttttt22abc"), None, "no NUL");
-        let sequence = [(4, Varying::Sequence(2))];
+        let sequence = [(4, VariableSize::Sequence(2))];
         assert_eq!(size(&sequence, 0, b"IDtttttt\x03\0\0\0aabbcc"), Some(8 + 4 + 6));
         assert_eq!(
             size(&sequence, 0, b"IDtttttt\xff\xff\xff\xff"),
@@ -430,7 +430,8 @@ mod tests {
             "the caller refuses it"
         );
         assert_eq!(size(&sequence, 0, b"IDtttttt\x03\0"), None);
-        let variant = [(1, Varying::Variant([Varying::Fixed(0), Varying::Fixed(4), Varying::Text].into()))];
+        let variant =
+            [(1, VariableSize::Variant([VariableSize::Fixed(0), VariableSize::Fixed(4), VariableSize::Text].into()))];
         assert_eq!(size(&variant, 1, b"IDtttttt\x001"), Some(8 + 1 + 1));
         assert_eq!(size(&variant, 1, b"IDtttttt\x0144441"), Some(8 + 1 + 4 + 1));
         assert_eq!(size(&variant, 1, b"IDtttttt\x02abc\x001"), Some(8 + 1 + 4 + 1));

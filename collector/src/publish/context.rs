@@ -3,7 +3,7 @@
 use super::settings::Settings;
 use super::spool::Spool;
 use super::status::Status;
-use crate::shared::Shared;
+use crate::shared::ServerState;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -12,8 +12,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const PART: usize = 4;
 
 /// State shared by the tasks of all traces.
-pub(super) struct Publishing {
-    pub(super) shared: Rc<Shared>,
+pub(super) struct PublisherContext {
+    pub(super) shared: Rc<ServerState>,
     pub(super) status: Rc<Status>,
     pub(super) settings: Settings,
     /// Bytes of packets that may be in flight.
@@ -21,8 +21,8 @@ pub(super) struct Publishing {
     all_room: usize,
 }
 
-impl Publishing {
-    pub(super) fn new(shared: Rc<Shared>, status: Rc<Status>, settings: Settings) -> Self {
+impl PublisherContext {
+    pub(super) fn new(shared: Rc<ServerState>, status: Rc<Status>, settings: Settings) -> Self {
         let all_room = (shared.all_memory / PART).min(u32::MAX as usize);
         let room = Arc::new(Semaphore::new(all_room));
         Self { shared, status, settings, room, all_room }

@@ -1,6 +1,6 @@
 //! The beginning of a trace, which each owner reads completely: HELLO, metadata and streams.
 
-use super::broker::{Broker, Failed};
+use super::broker::{Broker, BrokerError};
 use tracepoint_wire::nats::{Token, TraceSubject, control_frames};
 use tracepoint_wire::stream::{Hello, ToCollector};
 
@@ -10,14 +10,14 @@ const MAX_BYTES: usize = 256 << 20;
 
 /// The messages published before packets.
 #[derive(Debug)]
-pub(super) struct Beginning {
+pub(super) struct Preamble {
     hello: Vec<u8>,
     control: Vec<Vec<u8>>,
 }
 
-impl Beginning {
+impl Preamble {
     /// Reads the beginning. `None` if the broker has no HELLO of the trace.
-    pub(super) async fn read(broker: &Broker, trace: &TraceSubject) -> Result<Option<Self>, Failed> {
+    pub(super) async fn read(broker: &Broker, trace: &TraceSubject) -> Result<Option<Self>, BrokerError> {
         let Some(hello) = broker.first(&trace.subject(&Token::Hello), 1).await? else { return Ok(None) };
         let (mut control, mut bytes, mut from) = (Vec::new(), 0, 1);
         let subject = trace.subject(&Token::Control);

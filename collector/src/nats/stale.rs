@@ -2,7 +2,7 @@
 //!
 //! While a trace is collected, its directory has the file [`FILE`] with the lease's key and epoch. A collector removes it when the trace ends there.
 
-use super::broker::{Broker, Failed};
+use super::broker::{Broker, BrokerError};
 use super::lease::Lease;
 use crate::hub::position::{Position, cut_off};
 use std::fs;
@@ -16,7 +16,7 @@ const DEPTH: usize = 3;
 
 /// A directory of a trace on which an earlier collector had the lease.
 #[derive(Clone, Debug)]
-pub(super) struct Former {
+pub(super) struct StaleTrace {
     root: PathBuf,
     pub(super) key: String,
     epoch: u64,
@@ -49,18 +49,18 @@ pub(super) fn end(root: &Path, session: &str, at: &Position) -> Option<String> {
 }
 
 /// Finds marked directories below an output directory.
-pub(super) fn find(output: &Path) -> Vec<Former> {
+pub(super) fn find(output: &Path) -> Vec<StaleTrace> {
     let mut found = Vec::new();
     search(output, DEPTH, &mut found);
     found
 }
 
-fn search(directory: &Path, depth: usize, found: &mut Vec<Former>) {
+fn search(directory: &Path, depth: usize, found: &mut Vec<StaleTrace>) {
     if let Ok(text) = fs::read_to_string(directory.join(FILE)) {
         let mut lines = text.lines().map(str::to_owned);
         if let (Some(key), Some(epoch), Some(session)) = (lines.next(), lines.next(), lines.next()) {
             if let Ok(epoch) = epoch.parse() {
-                found.push(Former { root: directory.to_owned(), key, epoch, session });
+                found.push(StaleTrace { root: directory.to_owned(), key, epoch, session });
             }
         }
     }
@@ -70,14 +70,14 @@ fn search(directory: &Path, depth: usize, found: &mut Vec<Former>) {
     }
 }
 
-impl Former {
+impl StaleTrace {
     pub(super) fn is(&self, other: &Self) -> bool {
         self.root == other.root
     }
 
     /// Checks the lease. Returns `true` if the directory is settled, `false` if this collector still has the lease and continues there; and a
     /// message, if something was done.
-    pub(super) async fn settle(&self, broker: &Broker, owner: &str) -> Result<(bool, Option<String>), Failed> {
+    pub(super) async fn settle(&self, broker: &Broker, owner: &str) -> Result<(bool, Option<String>), BrokerError> {
         let Some((lease, _)) = Lease::read(broker, &self.key).await? else {
             unmark(&self.root);
             let root = self.root.display();

@@ -1,0 +1,7 @@
+//! Records in the tracer's own layout, which are read faster than the general decoder could.
+
+pub(crate) mod decode;
+pub(crate) mod layout;
+#[cfg(feature = "traces")]
+pub(crate) mod scan;
+pub(crate) mod sizes;
