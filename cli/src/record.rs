@@ -40,6 +40,7 @@ use tracepoint_controller::{
 };
 use tracepoint_run_dir::{Ack, AckState, Rights};
 use tracepoint_session_io::ControlError;
+use tracepoint_session_io::owner::end_with_this_process;
 use tracepoint_session_spec::{DrainedBy, SessionSpec, SinkSpec, State};
 use unrecorded::Unrecorded;
 
@@ -167,13 +168,15 @@ impl Record {
         rights.as_self(|| self.outputs.require_new_files())?;
         let mut spec = self.spec();
         let mut sinks = self.outputs.sinks(out.as_deref(), self.max_size)?;
-        for stream in sinks.iter_mut().filter_map(|sink| sink.stream.as_mut()) {
-            stream.wait = self.wait;
+        for sink in &mut sinks {
+            if let SinkSpec::Stream(sink) = sink {
+                sink.stream.wait = self.wait;
+            }
         }
         if kernel.is_some() {
             kernel::check(&sinks)?;
         }
-        let ages = sinks.iter().filter_map(|sink| Some(sink.stream.as_ref()?.flush_age()));
+        let ages = sinks.iter().filter_map(|sink| Some(sink.stream_settings()?.flush_age()));
         spec.flush_ms = ages.min().map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
         spec.check_sinks(&sinks).map_err(|error| ControlError::Spec { session: name.clone(), error })?;
         let failed = |error| ControlError::Spec { session: name.clone(), error };
@@ -235,7 +238,7 @@ impl Record {
     fn spec(&self) -> SessionSpec {
         let mut spec = SessionSpec::new();
         spec.state = State::Active;
-        spec.end_with_this_process();
+        end_with_this_process(&mut spec);
         (spec.limits.keep_dead, spec.limits.keep_dead_bytes) = (KEEP_DEAD, KEEP_DEAD as u64);
         spec.drain = DrainedBy::Recorder;
         self.channels.apply(&mut spec);
@@ -262,8 +265,8 @@ impl Record {
             &mut Vec<Application>,
         ),
     ) -> Result<(Recorder, Unrecorded, Option<Child>), Failure> {
-        let is_bounded =
-            sinks.iter().any(|sink| matches!(sink.kind.as_str(), "ctf" | "text")) && !self.outputs.removes_old_chunks();
+        let is_bounded = sinks.iter().any(|sink| matches!(sink, SinkSpec::Ctf(_) | SinkSpec::Text(_)))
+            && !self.outputs.removes_old_chunks();
         if self.command.is_empty() {
             Recorder::raise_file_limit();
         }

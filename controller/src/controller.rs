@@ -40,9 +40,10 @@ use tracepoint_run_dir::private_dir::PrivateDir;
 use tracepoint_run_dir::rundir::RunDir;
 use tracepoint_run_dir::session_dir::TRIES;
 use tracepoint_session_io::ControlError;
+use tracepoint_session_io::outputs::prepare;
 use tracepoint_session_io::owner::is_left_behind;
 use tracepoint_session_io::store::{SessionStore, put, read_spec};
-use tracepoint_session_spec::{SessionSpec, SinkSpec, SpecError, check_name};
+use tracepoint_session_spec::{SessionSpec, SpecError, check_name};
 use tracepoint_sinks::CtfError;
 
 /// Maximum time that a process may take to publish itself in another run directory.
@@ -277,7 +278,7 @@ impl Controller {
     ///
     /// [`ControlError::Exists`] or [`ControlError::InCode`] if there is one of that name; [`ControlError::Name`] or [`ControlError::Spec`]
     /// if the name or the description is invalid, a packet of its streams would take more than 10 s at the [cap](Self::bandwidth) of the
-    /// run directory, or a sink cannot [replace](SinkSpec::existing) the contents of its directory.
+    /// run directory, or a sink cannot [replace](tracepoint_session_spec::CtfSinkSpec::existing) the contents of its directory.
     pub fn create(&self, name: &str, spec: &SessionSpec) -> Result<NamedSession<'_>, ControlError> {
         check_name(name).map_err(|error| ControlError::name(&error))?;
         let cap = || self.bandwidth().ok()?.rate;
@@ -295,7 +296,7 @@ impl Controller {
             session: name.to_owned(),
             error: SpecError::Invalid { reason: error.to_string() },
         };
-        spec.sinks.iter_mut().try_for_each(SinkSpec::prepare).map_err(failed)?;
+        spec.sinks.iter_mut().try_for_each(prepare).map_err(failed)?;
         let spec = &spec;
         let mut made = self.make(name, spec);
         for _ in 1..TRIES {

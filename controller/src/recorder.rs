@@ -78,11 +78,11 @@ impl Recorder {
         let dir = session.dir()?;
         let word = wake_word(&dir);
         // Two rounds within the age at which the processes close packets.
-        let ages = sinks.iter().filter_map(|sink| Some(sink.stream.as_ref()?.flush_age() / 2));
+        let ages = sinks.iter().filter_map(|sink| Some(sink.stream_settings()?.flush_age() / 2));
         let longest = if word.is_some() { LONGEST } else { LONGEST_WITHOUT_WORD };
         let longest = ages.chain([longest]).min().unwrap_or(longest);
         let interval = PollInterval::new(longest);
-        let streams = sinks.iter().find_map(|sink| sink.stream.as_ref());
+        let streams = sinks.iter().find_map(SinkSpec::stream_settings);
         let buckets = streams.map(|stream| session.buckets(stream.max_bandwidth.is_some())).transpose()?;
         let mut state = State::new(dir, (sinks, buckets), Arc::clone(&allowance), rights);
         state.round();

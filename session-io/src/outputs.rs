@@ -22,10 +22,13 @@ use space::Watch;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use tracepoint_run_dir::notice::Notice;
 use tracepoint_run_dir::stream_status::StreamStatus;
-use tracepoint_session_spec::{SinkSource, SinkSpec};
-use tracepoint_sinks::{CtfSink, Sink, StreamWatch, TextSink, UdpStats, UdpWatch};
+use tracepoint_session_spec::{ExistingTraces, SinkSource, SinkSpec, TextSinkSpec};
+use tracepoint_sinks::{
+    CtfError, CtfSink, Sink, StreamWatch, TextSink, UdpStats, UdpWatch, dated_directory, remove_traces,
+};
 
 /// The output of a sink: its destination, and messages about it.
 #[derive(Debug, Default)]
@@ -74,50 +77,72 @@ impl Output {
     }
 }
 
+/// Removes earlier traces, or names the directory by the time, as the description requests, and then clears that request. Called when a
+/// session starts in code, and by `Controller::create`.
+///
+/// # Errors
+///
+/// If the directory contains anything other than traces, or cannot be changed.
+pub fn prepare(sink: &mut SinkSpec) -> Result<(), CtfError> {
+    let SinkSpec::Ctf(ctf) = sink else { return Ok(()) };
+    match ctf.existing.take() {
+        Some(ExistingTraces::Replace) => remove_traces(&ctf.path),
+        Some(ExistingTraces::Dated) => {
+            ctf.path = dated_directory(&ctf.path);
+            Ok(())
+        }
+        None => Ok(()),
+    }
+}
+
 /// Makes a sink for the trace called `name`; the error is the reason why it cannot be made.
 pub fn make(spec: &SinkSpec, name: &str, allowance: Arc<Allowance>) -> Result<(Box<dyn Sink>, Output), String> {
     if let Some(missing) = SinkFeature::missing(spec) {
         return Err(missing.refusal());
     }
     let mut output = Output::default();
-    let sink: Box<dyn Sink> = match spec.kind.as_str() {
+    let sink: Box<dyn Sink> = match spec {
         #[cfg(feature = "dt")]
-        "dt" => {
-            space::require_space(&spec.path)?;
-            let (sink, path) = dt::file(&spec.path, name, spec.dt_slots())?;
+        SinkSpec::Dt(dt) => {
+            space::require_space(&dt.path)?;
+            let (sink, path) = dt::file(&dt.path, name, dt.packets())?;
             output.path = Some(path);
             Box::new(sink)
         }
-        "text" if spec.path.as_os_str().is_empty() => Box::new(TextSink::stderr()),
-        "text" => {
-            space::require_space(&spec.path)?;
-            let (file, path) = file::text(&spec.path, name, allowance)?;
+        SinkSpec::Text(TextSinkSpec { path: None, .. }) => Box::new(TextSink::stderr()),
+        SinkSpec::Text(TextSinkSpec { path: Some(path), .. }) => {
+            space::require_space(path)?;
+            let (file, path) = file::text(path, name, allowance)?;
             output.watch = Some(file.watch());
             (output.file, output.path) = (Some(path.clone()), Some(path));
             Box::new(TextSink::new(file))
         }
         #[cfg(feature = "udp")]
-        "udp" => {
-            let sink = udp::server(spec).map_err(|error| error.to_string())?;
+        SinkSpec::Udp(udp) => {
+            let sink = udp::server(udp).map_err(|error| error.to_string())?;
             (output.server, output.served) = (Some(sink.address()), Some(sink.watch()));
             Box::new(sink)
         }
         #[cfg(feature = "stream")]
-        "stream" => {
-            let stream = spec.stream.as_ref().ok_or("a sink of the kind `stream` needs the address of its peer")?;
-            let sink = stream::sender(stream, name)?;
+        SinkSpec::Stream(stream) => {
+            let sink = stream::sender(&stream.stream, name)?;
             output.stream = Some(sink.watch());
             Box::new(sink)
         }
-        "ctf" => {
+        SinkSpec::Ctf(spec) => {
             space::require_space(&spec.path)?;
-            let chunks = Chunks { size: spec.rotate_size, every: spec.rotate_every(), keep: spec.keep };
+            let chunks = Chunks {
+                size: spec.rotate_size,
+                every: spec.rotate_every_ms.map(Duration::from_millis),
+                keep: spec.keep,
+            };
             let (sink, path) = ctf(&spec.path, name, allowance, &chunks).map_err(|error| error.to_string())?;
             output.watch = Some(sink.watch());
             (output.directory, output.path) = (Some(path.clone()), Some(path));
             Box::new(sink)
         }
-        kind => {
+        other => {
+            let kind = other.kind();
             return Err(format!("a sink of the kind `{kind}` cannot be made from a description; pass it as an object"));
         }
     };
@@ -129,6 +154,6 @@ pub fn make(spec: &SinkSpec, name: &str, allowance: Arc<Allowance>) -> Result<(B
 pub fn of_source(source: SinkSource, name: &str) -> Result<(Box<dyn Sink>, Output), String> {
     match source.into_parts() {
         (Some(sink), _) => Ok((sink, Output::default())),
-        (None, spec) => make(&spec, name, Allowance::of(spec.max_size)),
+        (None, spec) => make(&spec, name, Allowance::of(spec.max_size())),
     }
 }

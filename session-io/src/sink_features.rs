@@ -28,8 +28,8 @@ const NATS: &str = "nats";
 impl SinkFeature {
     /// Returns the feature that this sink needs.
     fn of(sink: &SinkSpec) -> Option<&'static Self> {
-        let is_broker = sink.stream.as_ref().is_some_and(StreamSpec::is_broker);
-        let kind = if is_broker { NATS } else { &sink.kind };
+        let is_broker = sink.stream_settings().is_some_and(StreamSpec::is_broker);
+        let kind = if is_broker { NATS } else { sink.kind() };
         FEATURES.iter().find(|feature| feature.kind == kind)
     }
 
@@ -65,15 +65,15 @@ mod tests {
         let all = ["ctf", "dt", "nats", "stream", "text", "udp"].map(str::to_owned);
         let without = |missing: &str| all.iter().filter(|kind| *kind != missing).cloned().collect::<Vec<_>>();
         for (sink, feature) in [
-            (SinkSpec::dt("/x"), "dt"),
-            (SinkSpec::stream(StreamSpec::to("nats://broker")), "nats"),
-            (SinkSpec::stream(StreamSpec::relay("vm")), "stream"),
-            (SinkSpec::udp(([127, 0, 0, 1], 0).into()), "udp"),
+            (SinkSpec::from(SinkSpec::dt("/x")), "dt"),
+            (SinkSpec::stream(StreamSpec::to("nats://broker")).into(), "nats"),
+            (SinkSpec::stream(StreamSpec::relay("vm")).into(), "stream"),
+            (SinkSpec::udp(([127, 0, 0, 1], 0).into()).into(), "udp"),
         ] {
             let missing = |kinds: &[String]| SinkFeature::missing_in(kinds, &sink).map(|feature| feature.name);
             assert_eq!((missing(&without(feature)), missing(&all)), (Some(feature), None));
         }
-        for sink in [SinkSpec::ctf("/x"), SinkSpec::standard_error()] {
+        for sink in [SinkSpec::from(SinkSpec::ctf("/x")), SinkSpec::standard_error().into()] {
             assert_eq!(SinkFeature::missing_in(&[], &sink), None);
         }
         assert!(built_sinks().iter().all(|kind| all.contains(kind)));

@@ -3,7 +3,7 @@
 //! Used by controllers, and by triggers that act in a traced process.
 
 use crate::error::ControlError;
-use crate::owner::is_left_behind;
+use crate::owner::{is_left_behind, is_this_process};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tracepoint_run_dir::lock::Lock;
 use tracepoint_run_dir::owner_pipe::{OWNER, hold};
 use tracepoint_run_dir::private_dir::{Author, DirError, PrivateDir, is_no_room};
 use tracepoint_run_dir::rundir::RunDir;
-use tracepoint_session_spec::{SessionSpec, State, check_name};
+use tracepoint_session_spec::{SessionSpec, SinkSpec, State, check_name};
 
 /// Maximum time to wait for other controllers.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -230,7 +230,7 @@ impl<'a> StoredSession<'a> {
         let mut number = 0;
         let generation = self.change("rotate", |spec| {
             let refused = |reason: String| Err(ControlError::CannotRotate { name: self.name.clone(), reason });
-            if !spec.sinks.iter().any(|sink| sink.kind == "ctf") {
+            if !spec.sinks.iter().any(|sink| matches!(sink, SinkSpec::Ctf(_))) {
                 return refused("it has no CTF output; create the session with `-o`".to_owned());
             }
             if spec.state != State::Active {
@@ -261,7 +261,7 @@ impl<'a> StoredSession<'a> {
 ///
 /// If the description is invalid, or a file cannot be written.
 pub fn put(dir: &PrivateDir, name: &str, spec: &SessionSpec, what: &str) -> Result<(), ControlError> {
-    if spec.owner.is_some_and(|owner| owner.pipe && owner.is_this_process()) {
+    if spec.owner.is_some_and(|owner| owner.pipe && is_this_process(&owner)) {
         hold(dir, &spec.id).map_err(|error| dir.failed("make", OWNER, error))?;
     }
     let text = spec.to_toml_of(name).map_err(|error| ControlError::Spec { session: name.to_owned(), error })?;

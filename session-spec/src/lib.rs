@@ -14,7 +14,7 @@
 //! A program or a controller writes a description, the run directory stores it, and every process that it may concern reads it. A rule that
 //! a version does not understand becomes an entry with an error, so that older programs still apply the other rules.
 //!
-//! This crate starts no threads, and uses no files, except that [`SinkSpec::prepare`] removes earlier traces. It does not know where
+//! This crate starts no threads, and uses no files. It does not know where
 //! descriptions are stored, which process records, or how sinks are created: see `tracepoint-run-dir`, `tracepoint-session-io`,
 //! `tracepoint-session` and `tracepoint-controller`.
 
@@ -37,9 +37,10 @@ pub use limit::{Limit, LimitError};
 pub use name::{NameError, check_name};
 pub use random_id::random_id;
 pub use spec::{
-    Aggregate, BudgetSpec, ChannelSpec, Compiled, CpuPercent, CpuPercentError, DrainedBy, LevelRule, Limits, NameRule,
-    Owner, Rule, RuleEntry, RuleError, RuleProblem, RuleStatistic, SessionSpec, SinkSource, SinkSpec, SpecError, State,
-    StreamSpec, Threshold, TriggerAction, TriggerCondition, TriggerEntry, TriggerSpec, signal_number,
+    Aggregate, BudgetSpec, ChannelSpec, Compiled, CpuPercent, CpuPercentError, CtfSinkSpec, DrainedBy, DropPolicy,
+    DtSinkSpec, ExistingTraces, LevelRule, Limits, NameRule, ObjectSinkSpec, Owner, Rule, RuleEntry, RuleError,
+    RuleProblem, RuleStatistic, SessionSpec, SinkSource, SinkSpec, SpecError, State, StreamSinkSpec, StreamSpec,
+    TextSinkSpec, Threshold, TriggerAction, TriggerCondition, TriggerEntry, TriggerSpec, UdpSinkSpec, signal_number,
 };
 pub use trace_filter::{TraceFilter, TraceFilterError, check_fields};
 pub use trace_statistic::TraceStatistic;

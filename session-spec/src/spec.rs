@@ -56,7 +56,10 @@ pub use error::SpecError;
 pub use owner::Owner;
 pub use rule::{Compiled, LevelRule, NameRule, RuleEntry};
 pub use rule::{Rule, RuleError, RuleProblem, RuleStatistic};
-pub use sink::SinkSpec;
+pub use sink::{
+    CtfSinkSpec, DropPolicy, DtSinkSpec, ExistingTraces, ObjectSinkSpec, SinkSpec, StreamSinkSpec, TextSinkSpec,
+    UdpSinkSpec,
+};
 pub use sink_source::SinkSource;
 pub use stream::StreamSpec;
 pub use trigger::{Aggregate, Threshold, TriggerEntry, signal_number};
@@ -136,7 +139,7 @@ pub struct SessionSpec {
     pub(crate) triggers: Vec<TriggerEntry>,
 }
 
-/// The contents of the file, without format and version, with unparsed rules.
+/// The contents of the file, without format and version, with unparsed sinks, rules and triggers.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Raw {
@@ -158,7 +161,7 @@ struct Raw {
     #[serde(default)]
     rotations: u64,
     #[serde(default, rename = "sink")]
-    sinks: Vec<SinkSpec>,
+    sinks: Vec<Table>,
     #[serde(default, rename = "rule")]
     rules: Vec<Table>,
     #[serde(default, rename = "trigger")]
@@ -304,11 +307,6 @@ impl SessionSpec {
         Self { id: random_id().to_string(), generation: 1, owner: None, ..self.clone() }
     }
 
-    /// Ends the session when this process exits or is killed.
-    pub fn end_with_this_process(&mut self) {
-        self.owner = Some(Owner::this_process(true));
-    }
-
     /// Returns whether the session applies to a process with this tag.
     pub fn is_for(&self, tag: Option<&str>) -> bool {
         self.tag.is_none() || self.tag.as_deref() == tag
@@ -389,7 +387,7 @@ impl SessionSpec {
             limits: raw.limits,
             budget: raw.budget,
             rotations: raw.rotations,
-            sinks: raw.sinks,
+            sinks: raw.sinks.into_iter().map(SinkSpec::read).collect::<Result<_, _>>()?,
             rules: Vec::new(),
             triggers: raw.triggers.iter().map(TriggerEntry::read).collect(),
         };

@@ -48,11 +48,11 @@ impl KernelArguments {
 
 /// Fails if events of the kernel cannot be written to one of these outputs.
 pub(super) fn check(sinks: &[SinkSpec]) -> Result<(), Failure> {
-    match sinks.iter().find(|sink| !matches!(sink.kind.as_str(), "ctf" | "dt" | "text")) {
+    match sinks.iter().find(|sink| !matches!(sink, SinkSpec::Ctf(_) | SinkSpec::Dt(_) | SinkSpec::Text(_))) {
         None => Ok(()),
         Some(sink) => Err(Failure::Refused(format!(
             "`--kernel` writes files only, no output of the kind `{}`: record into files (`-o DIR`), in a `record` of its own",
-            sink.kind
+            sink.kind()
         ))),
     }
 }

@@ -1,13 +1,13 @@
 //! `tracectl disable`: removes rules, channels and outputs from a session.
 
-use super::outputs::{is_relay, is_standard_error, peer_of, socket_address};
+use super::outputs::{is_standard_error, peer_of, socket_address};
 use super::rules::{RouteArguments, RuleArguments, first_few, with_each};
 use super::{ChangeArguments, acks};
 use crate::failure::{EXIT_CODES, Failure, VerbResult};
 use clap::Args;
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use tracepoint_session_spec::{Rule, RuleStatistic, SessionSpec, SinkSpec, StreamSpec};
+use std::path::{Path, PathBuf};
+use tracepoint_session_spec::{Rule, RuleStatistic, SessionSpec, SinkSpec, StreamSinkSpec, StreamSpec};
 
 /// Removes rules, channels and outputs from a session
 ///
@@ -83,9 +83,11 @@ impl OutputNames {
             self.stream.as_ref().map(StreamSpec::to).into_iter().chain(self.relay.as_ref().map(StreamSpec::relay));
         #[cfg(feature = "nats")]
         let peers = peers.chain(self.nats.as_ref().map(StreamSpec::to));
-        let streams = peers.map(SinkSpec::stream);
-        let files = [absolute(&self.output)?.map(SinkSpec::ctf), absolute(&self.dt)?.map(SinkSpec::dt), text];
-        Ok(files.into_iter().flatten().chain(self.udp.map(SinkSpec::udp)).chain(streams).collect())
+        let streams = peers.map(|peer| SinkSpec::stream(peer).into());
+        let ctf = absolute(&self.output)?.map(|path| SinkSpec::ctf(path).into());
+        let dt = absolute(&self.dt)?.map(|path| SinkSpec::dt(path).into());
+        let udp = self.udp.map(|address| SinkSpec::udp(address).into());
+        Ok([ctf, dt, text.map(SinkSpec::from), udp].into_iter().flatten().chain(streams).collect())
     }
 }
 
@@ -102,7 +104,7 @@ impl Disable {
         let events = rules.iter().map(|rule| rule.event.as_str());
         let names: Vec<_> = events
             .chain(self.channels.iter().map(String::as_str))
-            .chain(sinks.iter().map(|sink| sink.kind.as_str()))
+            .chain(sinks.iter().map(|sink| -> &str { sink.kind() }))
             .collect();
         let mut missing = None;
         let generation = session.change(&format!("disable {}", names.join(" ")), |spec| {
@@ -151,12 +153,14 @@ impl Disable {
 
 /// The output in the form of its command-line option.
 fn name(sink: &SinkSpec) -> String {
-    let path = sink.path.display();
-    match sink.kind.as_str() {
-        "ctf" => format!("`-o {path}`"),
-        "udp" => format!("`--udp {}`", sink.socket_address()),
-        "stream" => format!("`--{} {}`", if is_relay(sink) { "relay" } else { "stream" }, peer_of(sink)),
-        "text" if sink.path.as_os_str().is_empty() => "`--text -`".to_owned(),
-        kind => format!("`--{kind} {path}`"),
+    match sink {
+        SinkSpec::Udp(sink) => format!("`--udp {}`", sink.socket_address()),
+        SinkSpec::Stream(StreamSinkSpec { stream, .. }) => {
+            format!("`--{} {}`", if stream.relay { "relay" } else { "stream" }, peer_of(stream))
+        }
+        sink => {
+            let option = if let SinkSpec::Ctf(_) = sink { "-o".to_owned() } else { format!("--{}", sink.kind()) };
+            format!("`{option} {}`", sink.path().unwrap_or(Path::new("-")).display())
+        }
     }
 }

@@ -7,6 +7,7 @@ use super::{ChangeArguments, acks};
 use crate::failure::{EXIT_CODES, Failure, VerbResult};
 use clap::Args;
 use tracepoint_session_io::ControlError;
+use tracepoint_session_io::outputs::prepare;
 use tracepoint_session_spec::{Rule, SessionSpec, SinkSpec};
 use tracepoint_sinks::CtfError;
 
@@ -65,9 +66,9 @@ impl Enable {
             require_sinks(&controller, &spec, Waiting::Option)?;
         }
         let failed = |error: CtfError| Failure::Refused(error.to_string());
-        sinks.iter_mut().try_for_each(SinkSpec::prepare).map_err(failed)?;
+        sinks.iter_mut().try_for_each(prepare).map_err(failed)?;
         let channels = self.channels.any().then_some("channels");
-        let sinks_named = sinks.iter().map(|sink| sink.kind.as_str());
+        let sinks_named = sinks.iter().map(|sink| -> &str { sink.kind() });
         let names: Vec<_> = rules.iter().map(|rule| rule.event.as_str()).chain(channels).chain(sinks_named).collect();
         let what = format!("enable {}", names.join(" "));
         let generation = session.change(&what, |spec| self.change(spec, &rules, &sinks))?;

@@ -9,7 +9,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tracepoint_session_spec::{SinkSpec, StreamSpec};
+use tracepoint_session_spec::{DropPolicy, ExistingTraces, SinkSpec, StreamSpec, TextSinkSpec};
 use tracepoint_sinks::{dated_directory, remove_traces};
 
 /// The events to drop when too many wait for a client.
@@ -39,9 +39,12 @@ impl SessionOutputs {
     pub(super) fn sinks(&self) -> Result<Vec<SinkSpec>, Failure> {
         let output = self.output.as_ref().map(std::path::absolute).transpose()?;
         let mut sinks = self.others.sinks(output.as_deref(), self.max_size)?;
-        for sink in sinks.iter_mut().filter(|sink| sink.kind == "ctf") {
-            let existing = [(self.others.replace, "replace"), (self.others.dated, "dated")];
-            sink.existing = existing.into_iter().find_map(|(is_asked, word)| is_asked.then(|| word.to_owned()));
+        for sink in &mut sinks {
+            if let SinkSpec::Ctf(sink) = sink {
+                let existing =
+                    [(self.others.replace, ExistingTraces::Replace), (self.others.dated, ExistingTraces::Dated)];
+                sink.existing = existing.into_iter().find_map(|(is_asked, existing)| is_asked.then_some(existing));
+            }
         }
         Ok(sinks)
     }
@@ -153,25 +156,26 @@ impl OutputArguments {
     pub(crate) fn sinks(&self, ctf: Option<&Path>, max_size: u64) -> Result<Vec<SinkSpec>, Failure> {
         let mut sinks = Vec::new();
         if let Some(ctf) = ctf {
-            let mut sink = SinkSpec::ctf(ctf);
+            let mut sink = SinkSpec::ctf(ctf).max_size(max_size);
             (sink.rotate_size, sink.keep) = (self.rotate_size, self.keep);
             sink.rotate_every_ms = self.rotate_every.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-            sinks.push(sink);
+            sinks.push(sink.into());
         } else if self.rotate_size.is_some() || self.rotate_every.is_some() || self.keep.is_some() {
             let text = "only CTF traces have chunks: `--rotate-size`, `--rotate-every` and `--keep` need `-o DIR`";
             return Err(Failure::Refused(text.to_owned()));
         }
         if let Some(dt) = &self.dt {
-            let mut sink = SinkSpec::dt(std::path::absolute(dt)?);
+            let mut sink = SinkSpec::dt(std::path::absolute(dt)?).max_size(max_size);
             sink.slots = self.dt_slots;
-            sinks.push(sink);
+            sinks.push(sink.into());
         }
         if let Some(text) = &self.text {
-            sinks.push(if is_standard_error(text) {
+            let sink = if is_standard_error(text) {
                 SinkSpec::standard_error()
             } else {
                 SinkSpec::text(std::path::absolute(text)?)
-            });
+            };
+            sinks.push(sink.max_size(max_size).into());
         }
         if let Some(address) = self.udp {
             let mut sink = SinkSpec::udp(address.socket);
@@ -179,10 +183,12 @@ impl OutputArguments {
                 sink.port = None;
             }
             (sink.allow, sink.rate, sink.pace) = (self.udp_allow.clone(), self.udp_rate, self.udp_pace);
-            sink.limit = self.udp_limit;
-            let end = self.udp_drop.and_then(|end| end.to_possible_value());
-            sink.drop = end.map(|end| end.get_name().to_owned());
-            sinks.push(sink);
+            (sink.limit, sink.max_size) = (self.udp_limit, max_size);
+            sink.drop = self.udp_drop.map(|end| match end {
+                Drop::Oldest => DropPolicy::Oldest,
+                Drop::Newest => DropPolicy::Newest,
+            });
+            sinks.push(sink.into());
         }
         let stream = self.stream.as_ref().map(StreamSpec::to).or_else(|| self.relay.as_ref().map(StreamSpec::relay));
         #[cfg(feature = "nats")]
@@ -195,10 +201,9 @@ impl OutputArguments {
             stream.max_bandwidth = self.max_bandwidth;
             stream.key_file = self.key_file.as_ref().map(std::path::absolute).transpose()?;
             stream.retry_ms = self.retry.map(ms);
-            sinks.push(SinkSpec::stream(stream));
-        }
-        for sink in &mut sinks {
+            let mut sink = SinkSpec::stream(stream);
             sink.max_size = max_size;
+            sinks.push(sink.into());
         }
         Ok(sinks)
     }
@@ -278,19 +283,13 @@ pub(crate) fn broker(text: &str) -> Result<String, String> {
     text.parse::<tracepoint_wire::nats::Broker>().map(|_| text.to_owned())
 }
 
-/// The peer of a streaming sink, without the credentials that a broker URL may contain.
-pub(super) fn peer_of(sink: &SinkSpec) -> String {
-    let to = sink.stream.as_ref().map_or("", |stream| &stream.to);
-    let urls = to.split(',').map(|url| match (url.split_once("://"), url.rsplit_once('@')) {
+/// The peer of a stream, without the credentials that a broker URL may contain.
+pub(super) fn peer_of(stream: &StreamSpec) -> String {
+    let urls = stream.to.split(',').map(|url| match (url.split_once("://"), url.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, host))) => format!("{scheme}://{host}"),
         _ => url.to_owned(),
     });
     urls.collect::<Vec<_>>().join(",")
-}
-
-/// True if the sink requires the protocol of lttng-relayd.
-pub(super) fn is_relay(sink: &SinkSpec) -> bool {
-    sink.stream.as_ref().is_some_and(|stream| stream.relay)
 }
 
 /// The address of a server.
@@ -308,23 +307,25 @@ fn server_address(text: &str) -> Result<ServerAddress, String> {
 
 /// Describes a sink in one line.
 pub(crate) fn describe(sink: &SinkSpec) -> String {
-    let most = units::bytes(sink.max_size);
-    let path = sink.path.display();
-    match sink.kind.as_str() {
-        "udp" if sink.port.is_none() => format!("udp server on {}", sink.socket_address().ip()),
-        "udp" => format!("udp server on {}", sink.socket_address()),
-        "stream" => format!("stream to {}", peer_of(sink)),
-        "dt" => format!("dt in {path}, {} packets", sink.dt_slots()),
-        "text" if sink.path.as_os_str().is_empty() => "text on the standard error of each process".to_owned(),
-        kind => {
-            let size = sink.rotate_size.map(|size| format!(", chunks of {}", units::bytes(size))).unwrap_or_default();
-            let every = sink.rotate_every_ms.map(Duration::from_millis);
-            let every = every
+    let path = sink.path().unwrap_or(Path::new("")).display();
+    let most = units::bytes(sink.max_size());
+    match sink {
+        SinkSpec::Udp(udp) if udp.port.is_none() => format!("udp server on {}", udp.socket_address().ip()),
+        SinkSpec::Udp(udp) => format!("udp server on {}", udp.socket_address()),
+        SinkSpec::Stream(sink) => format!("stream to {}", peer_of(&sink.stream)),
+        SinkSpec::Dt(dt) => format!("dt in {path}, {} packets", dt.packets()),
+        SinkSpec::Text(TextSinkSpec { path: None, .. }) => "text on the standard error of each process".to_owned(),
+        SinkSpec::Ctf(ctf) => {
+            let size = ctf.rotate_size.map(|size| format!(", chunks of {}", units::bytes(size))).unwrap_or_default();
+            let every = ctf
+                .rotate_every_ms
+                .map(Duration::from_millis)
                 .map(|every| format!(", a new chunk every {}", humantime::format_duration(every)))
                 .unwrap_or_default();
-            let keep = sink.keep.map(|keep| format!(", {keep} chunks are kept")).unwrap_or_default();
-            format!("{kind} in {path}, {most} at most{size}{every}{keep}")
+            let keep = ctf.keep.map(|keep| format!(", {keep} chunks are kept")).unwrap_or_default();
+            format!("ctf in {path}, {most} at most{size}{every}{keep}")
         }
+        sink => format!("{} in {path}, {most} at most", sink.kind()),
     }
 }
 
@@ -353,7 +354,7 @@ mod tests {
 
     #[test]
     fn a_peer_is_shown_without_its_password() {
-        let shown = |to: &str| peer_of(&SinkSpec::stream(StreamSpec::to(to)));
+        let shown = |to: &str| peer_of(&StreamSpec::to(to));
         assert_eq!(shown("collector.lan:5342"), "collector.lan:5342");
         assert_eq!(shown("nats://me:secret@a:4222,tls://token@b"), "nats://a:4222,tls://b");
         assert_eq!(shown("nats://a"), "nats://a");

@@ -1,7 +1,7 @@
 //! `tracectl stat` and `hist` of running programs: statistics of a named session, or of a temporary session made by this program.
 //!
 //! The temporary session has rules with a statistic, which record nothing. The session has this process as its owner, so it ends with this program
-//! even if that is killed ([`SessionSpec::end_with_this_process`](tracepoint_session_spec::SessionSpec::end_with_this_process)). Its numbers count
+//! even if that is killed ([`end_with_this_process`](tracepoint_session_io::owner::end_with_this_process)). Its numbers count
 //! from the start of this program; those of a named session count from the session's start.
 
 mod combine;

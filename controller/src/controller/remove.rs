@@ -9,7 +9,8 @@ use tracepoint_run_dir::layout::{BANDWIDTH, LOG, RINGS, SESSION, STATISTICS, TRI
 use tracepoint_run_dir::owner_pipe::{OWNER, release};
 use tracepoint_run_dir::private_dir::PrivateDir;
 use tracepoint_run_dir::session_dir::{KeepDead, MEMORY, WAKE, remove_dead};
-use tracepoint_session_spec::{Owner, State};
+use tracepoint_session_io::owner::this_process;
+use tracepoint_session_spec::State;
 
 /// The remains of a destroyed session.
 #[derive(Debug, Default)]
@@ -38,7 +39,7 @@ impl NamedSession<'_> {
             id.clone_from(&spec.id);
             spec.state = State::Destroyed;
             // While this process waits, no other controller cleans the session up.
-            spec.owner = Some(Owner::this_process(false));
+            spec.owner = Some(this_process(false));
             Ok(())
         });
         let mut without_room = None;

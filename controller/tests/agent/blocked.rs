@@ -20,7 +20,7 @@ fn a_blocked_sink_does_not_delay_other_sessions() -> Outcome {
     let (reader, writer) = pipe()?;
     let process = until_ready(command.env("TRACEPOINT_RUN_DIR", place.run_dir()).stderr(writer));
     drop(command);
-    let blocked = place.controller.create("blocked", &spec(&["traced:tick"], &[SinkSpec::text("")]))?;
+    let blocked = place.controller.create("blocked", &spec(&["traced:tick"], &[SinkSpec::standard_error().into()]))?;
     let ack = until(&place, &blocked, |ack| {
         ack.notices.iter().any(|notice| notice.to_string().contains("one of them blocks"))
     })?;

@@ -67,7 +67,7 @@ fn until_over(place: &Place, session: &NamedSession<'_>, times: u64) -> Ack {
 fn a_flood_is_off(test: &str, budget: BudgetSpec, part_of_reason: &str) -> Outcome {
     let place = Place::new();
     let child = until_ready(again(test, "costly").env("TRACEPOINT_RUN_DIR", place.run_dir()));
-    let mut wanted = spec(&["costly:rare"], &[SinkSpec::ctf(place.out("over"))]);
+    let mut wanted = spec(&["costly:rare"], &[SinkSpec::ctf(place.out("over")).into()]);
     // Far more events are fired than the budget allows, and few are recorded, because the trace is decoded twice below.
     assert!(wanted.add_rule(&Rule::new("costly:flood").limit("50000/s"))?);
     wanted.budget = Some(budget);

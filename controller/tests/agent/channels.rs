@@ -50,7 +50,7 @@ fn a_flight_recorder_beside_a_channel_with_a_sink() -> Outcome {
     }
     let place = Place::new();
     let child = place.start("channels::a_flight_recorder_beside_a_channel_with_a_sink");
-    let mut wanted = spec(&["traced:tick"], &[SinkSpec::ctf(place.out("mixed"))]);
+    let mut wanted = spec(&["traced:tick"], &[SinkSpec::ctf(place.out("mixed")).into()]);
     wanted.channels.push(flight());
     let session = place.controller.create("mixed", &wanted)?;
     place.until_recorded(&session, 50);
@@ -136,7 +136,7 @@ fn channels_and_sinks_are_added_and_removed_while_recording() -> Outcome {
     let _child = place.start("channels::channels_and_sinks_are_added_and_removed_while_recording");
     let session = place.record("live", &["traced:tick"]);
     place.until_recorded(&session, 5);
-    let late = SinkSpec::ctf(place.out("late"));
+    let late: SinkSpec = SinkSpec::ctf(place.out("late")).into();
     session.change("a channel and a sink more", |spec| {
         spec.channels.push(flight());
         spec.sinks.push(late.clone());
@@ -146,7 +146,7 @@ fn channels_and_sinks_are_added_and_removed_while_recording() -> Outcome {
     let ack = place.until_recorded(&session, 5).remove(0);
     assert_eq!((ack.state, ack.error.as_ref(), ack.events, ack.outputs.len()), (AckState::Recording, None, 2, 2));
     session.change("the first sink and the channel go", |spec| {
-        assert_eq!(spec.remove_sink(&SinkSpec::ctf(place.out("live"))), 1);
+        assert_eq!(spec.remove_sink(&SinkSpec::ctf(place.out("live")).into()), 1);
         assert!(spec.remove_channel("flight"));
         Ok(())
     })?;
@@ -180,13 +180,13 @@ fn a_killed_process_whose_session_has_changed_is_recovered() -> Outcome {
     place.until_recorded(&session, 5);
     session.change("more, and less", |spec| {
         spec.channels.push(flight());
-        spec.sinks.push(SinkSpec::ctf(place.out("late")));
+        spec.sinks.push(SinkSpec::ctf(place.out("late")).into());
         assert_eq!(spec.add_rule(&rule("traced:tock", "flight", None)), Ok(true));
         Ok(())
     })?;
     place.until_recorded(&session, 50);
     session.change("the first sink goes", |spec| {
-        assert_eq!(spec.remove_sink(&SinkSpec::ctf(place.out("live"))), 1);
+        assert_eq!(spec.remove_sink(&SinkSpec::ctf(place.out("live")).into()), 1);
         Ok(())
     })?;
     place.until_recorded(&session, 50);
@@ -212,7 +212,7 @@ fn a_sink_that_cannot_be_added_is_reported() -> Outcome {
     let _child = place.start("channels::a_sink_that_cannot_be_added_is_reported");
     let session = place.record("live", &["traced:tick"]);
     place.until_recorded(&session, 5);
-    let bad = SinkSpec::text(place.temp.path().join("nowhere/lines.txt"));
+    let bad: SinkSpec = SinkSpec::text(place.temp.path().join("nowhere/lines.txt")).into();
     session.change("one more", |spec| {
         spec.sinks.push(bad.clone());
         Ok(())
@@ -238,7 +238,7 @@ fn a_budget_counts_all_channels() -> Outcome {
     }
     let place = Place::new();
     let _child = place.start("channels::a_budget_counts_all_channels");
-    let mut wanted = spec(&["traced:tick"], &[SinkSpec::ctf(place.out("budget"))]);
+    let mut wanted = spec(&["traced:tick"], &[SinkSpec::ctf(place.out("budget")).into()]);
     wanted.channels.push(flight());
     wanted.add_rule(&rule("traced:*", "flight", None))?;
     wanted.budget = Some(tracepoint_session_spec::BudgetSpec::new(None, Some(4 << 10)));

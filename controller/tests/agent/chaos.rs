@@ -113,7 +113,7 @@ impl Chaos {
         }
         let name = format!("s{}", self.made);
         self.made += 1;
-        let mut spec = spec(&[RULES[self.dice.throw(3)]], &[SinkSpec::ctf(self.place.out(&name))]);
+        let mut spec = spec(&[RULES[self.dice.throw(3)]], &[SinkSpec::ctf(self.place.out(&name)).into()]);
         (spec.channel.ring_size, spec.channel.spares) = (Some(32 << 10), Some(2));
         if self.dice.throw(2) == 0 {
             let mut second = spec.channel.clone().named("second");
@@ -122,7 +122,10 @@ impl Chaos {
         }
         spec.limits.keep_dead = usize::MAX >> 1;
         // In chunks from the beginning, or on request.
-        spec.sinks[0].rotate_every_ms = [None, Some(10)][self.dice.throw(2)];
+        let rotate_every_ms = [None, Some(10)][self.dice.throw(2)];
+        if let SinkSpec::Ctf(sink) = &mut spec.sinks[0] {
+            sink.rotate_every_ms = rotate_every_ms;
+        }
         self.place.controller.create(&name, &spec)?;
         Ok(())
     }

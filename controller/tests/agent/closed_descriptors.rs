@@ -19,6 +19,7 @@ use tracepoint_controller::Recorder;
 use tracepoint_run_dir::Rights;
 use tracepoint_session::sinks::{CtfSink, DtSink, TextSink};
 use tracepoint_session::{Agent, Session};
+use tracepoint_session_io::owner::end_with_this_process;
 use tracepoint_session_spec::{DrainedBy, SinkSpec};
 
 /// The variable that names the directory of the program's own files.
@@ -143,22 +144,23 @@ fn a_daemon_that_closes_all_descriptors_keeps_its_files_and_is_recorded() -> Out
     let files = place.temp.path().join("files");
     fs::create_dir(&files)?;
     let sinks = [
-        ("ctf", vec![SinkSpec::ctf(place.out("ctf"))]),
-        ("text", vec![SinkSpec::text(files.join("all.txt"))]),
-        ("dt", vec![SinkSpec::dt(files.join("all.dt"))]),
-        ("udp", vec![SinkSpec::udp(([127, 0, 0, 1], 0).into())]),
+        ("ctf", vec![SinkSpec::ctf(place.out("ctf")).into()]),
+        ("text", vec![SinkSpec::text(files.join("all.txt")).into()]),
+        ("dt", vec![SinkSpec::dt(files.join("all.dt")).into()]),
+        ("udp", vec![SinkSpec::udp(([127, 0, 0, 1], 0).into()).into()]),
         ("flight", vec![]),
     ];
     let mut remote = spec(&["traced:tick"], &[]);
     remote.drain = DrainedBy::Recorder;
-    remote.end_with_this_process();
+    end_with_this_process(&mut remote);
     let remote = place.controller.create("remote", &remote)?;
     place.until_recorded(&remote, 20);
-    let recorder = Recorder::start(&remote, vec![SinkSpec::ctf(place.out("remote"))], 1 << 30, Rights::default())?;
+    let recorder =
+        Recorder::start(&remote, vec![SinkSpec::ctf(place.out("remote")).into()], 1 << 30, Rights::default())?;
     let mut sessions = Vec::new();
     for (name, sinks) in &sinks {
         let mut spec = spec(&["traced:tick"], sinks);
-        spec.end_with_this_process();
+        end_with_this_process(&mut spec);
         if sinks.is_empty() {
             "overwrite".clone_into(&mut spec.channel.policy);
         }

@@ -131,7 +131,7 @@ fn thousands_of_rules_are_applied() -> Outcome {
     }
     let place = Place::new();
     let _child = place.start("failures::thousands_of_rules_are_applied");
-    let mut spec = spec(&[], &[SinkSpec::ctf(place.out("many"))]);
+    let mut spec = spec(&[], &[SinkSpec::ctf(place.out("many")).into()]);
     for n in 0..9_998 {
         spec.add_rule(&Rule::new(format!("other{n}:*")))?;
     }
@@ -282,7 +282,7 @@ fn rings_on_a_disk_are_refused() -> Outcome {
     let controller = Controller::at(RunDir::at(&run_dir)?)?;
     // The disk may be fuller than the limit for traces.
     let out = memory_place();
-    let session = controller.create("s", &spec(&["traced:*"], &[SinkSpec::ctf(out.path().join("out"))]))?;
+    let session = controller.create("s", &spec(&["traced:*"], &[SinkSpec::ctf(out.path().join("out")).into()]))?;
     let waited = session.wait(1, PATIENCE)?;
     let [ack] = &waited.acks[..] else { return Err(format!("{waited:?}").into()) };
     assert_eq!(ack.state, AckState::Refused);
@@ -297,7 +297,7 @@ fn successive_changes_are_all_applied() -> Outcome {
     let place = temp.path().join("run");
     let controller = || Controller::at(RunDir::at(&place).expect("a run directory")).expect("a controller");
     let mut spec = SessionSpec::new();
-    spec.sinks.push(SinkSpec::ctf("/nowhere"));
+    spec.sinks.push(SinkSpec::ctf("/nowhere").into());
     controller().create("s", &spec)?;
     scope(|scope| {
         for thread in 0..4 {

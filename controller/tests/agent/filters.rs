@@ -15,7 +15,7 @@ fn rule(event: &str, filter: Option<&str>, limit: Option<&str>) -> Rule {
 
 /// A session with these rules, which writes CTF.
 fn record<'p>(place: &'p Place, name: &str, rules: &[Rule]) -> NamedSession<'p> {
-    let mut spec = spec(&[], &[SinkSpec::ctf(place.out(name))]);
+    let mut spec = spec(&[], &[SinkSpec::ctf(place.out(name)).into()]);
     for rule in rules {
         spec.add_rule(rule).expect("a rule");
     }

@@ -206,7 +206,7 @@ fn many_children_are_forked_under_load() -> Outcome {
         return Ok(());
     }
     let place = Place::new();
-    let mut wanted = spec(&["family:*"], &[SinkSpec::ctf(place.out("family"))]);
+    let mut wanted = spec(&["family:*"], &[SinkSpec::ctf(place.out("family")).into()]);
     (wanted.channel.ring_size, wanted.channel.spares) = (Some(64 << 10), Some(2));
     let session = place.controller.create("family", &wanted)?;
     let mut parent = until_ready(command(&place, "many_children_are_forked_under_load", true).env(BUSY, "1"));

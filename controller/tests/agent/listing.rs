@@ -94,7 +94,7 @@ fn a_process_in_a_pid_namespace_is_found_by_its_outer_id() -> Outcome {
     let process = controller.process(pid)?;
     assert_eq!(process.info().pid, 1);
     assert!(process.is_alive());
-    let mut spec = spec(&[], &[SinkSpec::ctf(within.join("out"))]);
+    let mut spec = spec(&[], &[SinkSpec::ctf(within.join("out")).into()]);
     let mut rule = Rule::new("traced:tick");
     rule.process = Some(process.info().key());
     spec.add_rule(&rule)?;

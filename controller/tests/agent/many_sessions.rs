@@ -10,6 +10,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 use tracepoint_controller::NamedSession;
 use tracepoint_run_dir::AckState;
+use tracepoint_session_io::owner::end_with_this_process;
 use tracepoint_session_spec::{ChannelSpec, SessionSpec, SinkSpec};
 
 /// Maximum number of channels of a process.
@@ -27,8 +28,8 @@ fn a_program_may_have_fewer_files_than_there_are_sessions() -> Outcome {
     let sessions: u64 = env::var("TRACEPOINT_SESSIONS").map_or(Ok(100), |sessions| sessions.parse())?;
     let place = Place::new();
     // The session ends with this process, which owns it: an agent watches the owners of the sessions that record in its process.
-    let mut wanted = spec(&["other:*"], &[SinkSpec::ctf(place.out("none"))]);
-    wanted.end_with_this_process();
+    let mut wanted = spec(&["other:*"], &[SinkSpec::ctf(place.out("none")).into()]);
+    end_with_this_process(&mut wanted);
     let look = || {
         let began = Instant::now();
         place.controller.session("s0").and_then(|session| session.spec()).map(|_| began.elapsed())
@@ -64,7 +65,7 @@ fn a_process_that_was_refused_tries_again_by_itself() -> Outcome {
     let place = Place::new();
     let test = "many_sessions::a_process_that_was_refused_tries_again_by_itself";
     let (first, second) = (place.start(test), place.start(test));
-    let mut wanted: SessionSpec = spec(&["traced:tick"], &[SinkSpec::ctf(place.out("one"))]);
+    let mut wanted: SessionSpec = spec(&["traced:tick"], &[SinkSpec::ctf(place.out("one")).into()]);
     (wanted.channel.ring_size, wanted.channel.spares) = (Some(1 << 20), Some(2));
     wanted.limits.memory_cap = Some(4 << 20);
     let session = place.controller.create("one", &wanted)?;
@@ -94,7 +95,7 @@ fn a_session_beyond_the_bound_is_refused_until_another_one_ends() -> Outcome {
     }
     let place = Place::new();
     let child = place.start("many_sessions::a_session_beyond_the_bound_is_refused_until_another_one_ends");
-    let mut wanted = spec(&["traced:tick"], &[SinkSpec::ctf(place.out("all"))]);
+    let mut wanted = spec(&["traced:tick"], &[SinkSpec::ctf(place.out("all")).into()]);
     (wanted.channel.ring_size, wanted.channel.spares) = (Some(32 << 10), Some(1));
     let create = |number: usize| place.controller.create(&format!("s{number}"), &wanted.another());
     let sessions = (0..=CHANNELS).map(create).collect::<Result<Vec<_>, _>>()?;
@@ -140,7 +141,7 @@ fn sessions_wait_for_channels_that_another_one_gives_up() -> Outcome {
         channel
     };
     let wanted = |name: &str| {
-        let mut wanted = spec(&["traced:tick"], &[SinkSpec::ctf(place.out(name))]);
+        let mut wanted = spec(&["traced:tick"], &[SinkSpec::ctf(place.out(name)).into()]);
         wanted.channel = small(wanted.channel);
         wanted
     };

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use tracepoint_controller::Controller;
 use tracepoint_run_dir::{AckState, RunDir};
 use tracepoint_session::Agent;
+use tracepoint_session_io::owner::end_with_this_process;
 use tracepoint_session_spec::{SinkSpec, State};
 
 /// The process under test: fires events, and opens all file descriptors that it may, or closes them, on request.
@@ -70,8 +71,8 @@ fn a_session_is_stopped_and_destroyed_without_files() -> Outcome {
 /// A process that creates a session which ends with it.
 fn own_a_session(dir: &Path) -> Outcome {
     let controller = Controller::at(RunDir::at(&dir.join("run"))?)?;
-    let mut spec = spec(&["traced:tick"], &[SinkSpec::ctf(dir.join("out/s"))]);
-    spec.end_with_this_process();
+    let mut spec = spec(&["traced:tick"], &[SinkSpec::ctf(dir.join("out/s")).into()]);
+    end_with_this_process(&mut spec);
     let session = controller.create("s", &spec)?;
     session.wait(1, PATIENCE)?;
     crate::common::ready();

@@ -27,7 +27,7 @@ fn a_stopped_process_outside_the_session_is_not_waited_for() -> Outcome {
     let short = Duration::from_millis(50);
     let mut only = Rule::new("traced:tick");
     only.process = Some(place.controller.process(runs.id())?.info().key());
-    let mut wanted = spec(&[], &[SinkSpec::ctf(place.out("s"))]);
+    let mut wanted = spec(&[], &[SinkSpec::ctf(place.out("s")).into()]);
     wanted.add_rule(&only)?;
     wanted.add_rule(&Rule::new("!*:other"))?;
     let session = place.controller.create("s", &wanted)?;

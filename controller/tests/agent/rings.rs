@@ -58,7 +58,7 @@ fn missing_rings_are_made_later_or_reported() -> Outcome {
     all.destroy(PATIENCE, false)?;
 
     // Memory for the rings that the threads need, but not for all.
-    let mut wanted = spec(&["traced:tick"], &[SinkSpec::ctf(place.out("few"))]);
+    let mut wanted = spec(&["traced:tick"], &[SinkSpec::ctf(place.out("few")).into()]);
     (wanted.channel.ring_size, wanted.channel.spares) = (Some(RING), Some(16));
     wanted.limits.memory_cap = Some((threads + 4) * (RING as u64 + (64 << 10)));
     let few = place.controller.create("few", &wanted)?;

@@ -78,8 +78,10 @@ fn chunks_rotate_by_time_and_the_oldest_are_removed() -> Outcome {
     }
     let place = Place::new();
     let _child = place.start("rotation::chunks_rotate_by_time_and_the_oldest_are_removed");
-    let mut spec = spec(&["traced:tick"], &[SinkSpec::ctf(place.out("timed"))]);
-    (spec.sinks[0].rotate_every_ms, spec.sinks[0].keep) = (Some(1), Some(3));
+    let spec = spec(
+        &["traced:tick"],
+        &[SinkSpec::ctf(place.out("timed")).rotate_every(Duration::from_millis(1)).keep(3).into()],
+    );
     let session = place.controller.create("timed", &spec)?;
     let notice = loop {
         let ack = place.acks(&session).remove(0);
@@ -105,10 +107,9 @@ fn the_oldest_chunks_are_removed_beyond_the_size_limit() -> Outcome {
     }
     let place = Place::new();
     let _child = place.start("rotation::the_oldest_chunks_are_removed_beyond_the_size_limit");
-    let mut wanted = spec(&["traced:tick"], &[SinkSpec::ctf(place.out("small"))]);
+    let bounded = SinkSpec::ctf(place.out("small")).max_size(20 << 10);
+    let mut wanted = spec(&["traced:tick"], &[bounded.clone().rotate_size(4 << 10).keep(1000).into()]);
     wanted.channel.ring_size = Some(16 << 10);
-    let sink = &mut wanted.sinks[0];
-    (sink.rotate_size, sink.keep, sink.max_size) = (Some(4 << 10), Some(1000), 20 << 10);
     let session = place.controller.create("small", &wanted)?;
     let acks = place.until_recorded(&session, 5000);
     assert_eq!(acks[0].counters.total_lost(), 0, "{:?}", acks[0]);
@@ -121,7 +122,7 @@ fn the_oldest_chunks_are_removed_beyond_the_size_limit() -> Outcome {
 
     // If no chunk can be removed, the acknowledgement reports that no event is written.
     wanted = wanted.another();
-    (wanted.sinks[0].rotate_size, wanted.sinks[0].keep) = (None, None);
+    wanted.sinks = vec![bounded.into()];
     let session = place.controller.create("full", &wanted)?;
     while !place.acks(&session)[0].notices.iter().any(|notice| notice.to_string().contains("`max_size`")) {
         std::thread::sleep(Duration::from_millis(20));
@@ -139,11 +140,11 @@ fn sinks_that_cannot_rotate_are_reported() -> Outcome {
     let _child = place.start("rotation::sinks_that_cannot_rotate_are_reported");
     let text =
         |error: Result<Rotation, ControlError>| error.map_err(|error| error.to_string()).err().unwrap_or_default();
-    let mut lines = spec(&["traced:tick"], &[SinkSpec::text(place.temp.path().join("lines"))]);
+    let mut lines = spec(&["traced:tick"], &[SinkSpec::text(place.temp.path().join("lines")).into()]);
     let session = place.controller.create("lines", &lines)?;
     assert!(text(session.rotate()).contains("no CTF output"), "{:?}", session.rotate());
     session.destroy(PATIENCE, false)?;
-    lines.sinks = vec![SinkSpec::ctf(place.out("stopped"))];
+    lines.sinks = vec![SinkSpec::ctf(place.out("stopped")).into()];
     lines.state = tracepoint_session_spec::State::Stopped;
     let session = place.controller.create("stopped", &lines.another())?;
     assert!(text(session.rotate()).contains("`tracectl start stopped`"));
@@ -166,7 +167,7 @@ fn a_kill_during_rotation_loses_no_event() -> Outcome {
         if round % 2 == 0 {
             sink.rotate_every_ms = Some(1);
         }
-        spec.sinks = vec![sink];
+        spec.sinks = vec![sink.into()];
         let session = place.controller.create(&name, &spec.another())?;
         place.until_recorded(&session, 50);
         if round % 2 == 1 {

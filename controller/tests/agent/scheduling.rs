@@ -39,7 +39,7 @@ fn started(name: &str, inherits: &str) -> Result<[Vec<Thread>; 2], Box<dyn std::
     let process = until_ready(&mut command);
     let session = place.controller.create(
         name,
-        &spec(&["traced:tick"], &[SinkSpec::ctf(place.out(name)), SinkSpec::udp("127.0.0.1:0".parse()?)]),
+        &spec(&["traced:tick"], &[SinkSpec::ctf(place.out(name)).into(), SinkSpec::udp("127.0.0.1:0".parse()?).into()]),
     )?;
     place.until_recorded(&session, 1);
     let parts = threads(process.id())?.into_iter().partition(|(name, ..)| name.starts_with("tracepoint"));

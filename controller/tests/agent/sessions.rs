@@ -202,7 +202,7 @@ fn rules_choose_processes() -> Outcome {
     let place = Place::new();
     let test = "sessions::rules_choose_processes";
     let (one, other) = (place.start(test), place.start(test));
-    let mut spec = spec(&[], &[SinkSpec::ctf(place.out("choice"))]);
+    let mut spec = spec(&[], &[SinkSpec::ctf(place.out("choice")).into()]);
     let mut rule = Rule::new("traced:tick");
     rule.process = Some(place.controller.process(one.id())?.info().key());
     spec.add_rule(&rule)?;
@@ -225,8 +225,7 @@ fn the_output_of_a_session_is_bounded() -> Outcome {
     }
     let place = Place::new();
     let child = place.start("sessions::the_output_of_a_session_is_bounded");
-    let mut spec = spec(&["traced:tick"], &[SinkSpec::ctf(place.out("small"))]);
-    spec.sinks[0].max_size = 4096;
+    let spec = spec(&["traced:tick"], &[SinkSpec::ctf(place.out("small")).max_size(4096).into()]);
     let session = place.controller.create("small", &spec)?;
     while !place.acks(&session)[0].counters.lost.contains_key("sink") {
         std::thread::sleep(Duration::from_millis(20));

@@ -23,11 +23,11 @@ fn each_process_has_files_and_a_server_of_its_own() -> Outcome {
     let files = place.temp.path().join("files");
     fs::create_dir(&files)?;
     let sinks = [
-        SinkSpec::dt(files.join("all.dt")),
-        SinkSpec::text(files.join("all.txt")),
-        SinkSpec::udp(([127, 0, 0, 1], 0).into()),
-        SinkSpec::ctf(files.join("ctf")),
-        SinkSpec::dt(&files),
+        SinkSpec::dt(files.join("all.dt")).into(),
+        SinkSpec::text(files.join("all.txt")).into(),
+        SinkSpec::udp(([127, 0, 0, 1], 0).into()).into(),
+        SinkSpec::ctf(files.join("ctf")).into(),
+        SinkSpec::dt(&files).into(),
     ];
     let children = [place.start(test), place.start(test)];
     let session = place.controller.create("kinds", &spec(&["traced:tick"], &sinks))?;
@@ -68,8 +68,11 @@ fn a_port_in_use_is_refused_and_leaves_no_file() -> Outcome {
     fs::create_dir(&files)?;
     let _child = place.start("sink_kinds::a_port_in_use_is_refused_and_leaves_no_file");
     let taken = UdpSocket::bind("127.0.0.1:0")?;
-    let sinks =
-        [SinkSpec::ctf(files.join("ctf")), SinkSpec::text(files.join("text")), SinkSpec::udp(taken.local_addr()?)];
+    let sinks = [
+        SinkSpec::ctf(files.join("ctf")).into(),
+        SinkSpec::text(files.join("text")).into(),
+        SinkSpec::udp(taken.local_addr()?).into(),
+    ];
     let session = place.controller.create("taken", &spec(&["traced:tick"], &sinks))?;
     for _ in 0..3 {
         let ack = refreshed_acks(&place.controller, &session)?.remove(0);
@@ -125,8 +128,7 @@ fn a_full_disk_is_reported_and_retried() -> Outcome {
     let place = Place::new();
     let _child = place.start(test);
     let ballast = fill_up(&small)?;
-    let mut spec = spec(&["traced:tick"], &[SinkSpec::ctf(small.join("out"))]);
-    spec.sinks[0].rotate_size = Some(1 << 30);
+    let spec = spec(&["traced:tick"], &[SinkSpec::ctf(small.join("out")).rotate_size(1 << 30).into()]);
     let session = place.controller.create("full", &spec)?;
     for _ in 0..3 {
         let ack = refreshed_acks(&place.controller, &session)?.remove(0);

@@ -129,7 +129,7 @@ fn a_later_process_runs_its_state_dumps() -> Outcome {
         return Ok(());
     }
     let place = Place::new();
-    let session = place.controller.create("early", &spec(&["held:*"], &[SinkSpec::ctf(place.out("early"))]))?;
+    let session = place.controller.create("early", &spec(&["held:*"], &[SinkSpec::ctf(place.out("early")).into()]))?;
     let test = "state::a_later_process_runs_its_state_dumps";
     let child = until_ready(again(test, "stateful").env("TRACEPOINT_RUN_DIR", place.run_dir()));
     let ack = until_dumped(&place, &session, 1);

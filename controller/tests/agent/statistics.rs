@@ -227,7 +227,7 @@ fn stopping_keeps_the_numbers_and_starting_begins_anew() -> Outcome {
     // With an output, and an event that is both recorded and counted.
     let mut spec =
         spec(&[Rule::new("shop:asked").statistic("count").record(), Rule::new("shop:other").statistic("sample(1/10)")]);
-    spec.sinks = vec![SinkSpec::ctf(place.out("numbers"))];
+    spec.sinks = vec![SinkSpec::ctf(place.out("numbers")).into()];
     let session = place.controller.create("numbers", &spec)?;
     place.acks(&session);
     until_done(&mut shop, "100")?;

@@ -116,7 +116,7 @@ impl Place {
 
     /// Creates an active session with these rules, and a CTF directory for each process.
     pub(crate) fn record(&self, name: &str, rules: &[&str]) -> NamedSession<'_> {
-        self.controller.create(name, &spec(rules, &[SinkSpec::ctf(self.out(name))])).expect("a session")
+        self.controller.create(name, &spec(rules, &[SinkSpec::ctf(self.out(name)).into()])).expect("a session")
     }
 
     /// Returns the acknowledgements once all processes have written them.

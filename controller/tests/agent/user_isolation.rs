@@ -87,7 +87,7 @@ fn a_session_that_is_a_link_is_ignored() -> Outcome {
     let real = place.record("real", &["nothing:*"]);
     let sessions = place.run_dir().join("sessions");
     fs::create_dir(place.temp.path().join("elsewhere"))?;
-    let text = spec(&["traced:*"], &[SinkSpec::ctf(place.out("link"))]).to_toml()?;
+    let text = spec(&["traced:*"], &[SinkSpec::ctf(place.out("link")).into()]).to_toml()?;
     fs::write(place.temp.path().join("elsewhere/session.toml"), &text)?;
     symlink(place.temp.path().join("elsewhere"), sessions.join("link"))?;
     fs::create_dir(sessions.join("half"))?;

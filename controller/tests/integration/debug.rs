@@ -172,7 +172,7 @@ fn sessions_from_outside() -> Outcome {
     let controller = Controller::at(RunDir::at(place.path())?)?;
     let mut spec = SessionSpec::new();
     spec.add_rule(&Rule::new("debug:*").filter("n > 1").limit("5/s"))?;
-    spec.sinks = vec![SinkSpec::ctf(place.path().join("traces"))];
+    spec.sinks = vec![SinkSpec::ctf(place.path().join("traces")).into()];
     let named: NamedSession<'_> = controller.create("named", &spec)?;
     let acknowledged = named.wait(1, Duration::from_secs(30))?;
     let application = controller.process(std::process::id())?;

@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 use std::time::Duration;
-use tracepoint_session_spec::SinkSpec;
+use tracepoint_session_spec::{DropPolicy as SpecifiedDrops, UdpSinkSpec};
 use tracepoint_sinks::SinkError;
 use tracepoint_sinks::udp::{DEFAULT_PORT, DropPolicy, UdpOptions, UdpSink};
 
@@ -10,7 +10,7 @@ use tracepoint_sinks::udp::{DEFAULT_PORT, DropPolicy, UdpOptions, UdpSink};
 const FLUSH: Duration = Duration::from_secs(2);
 
 /// Binds the server. Without a port in the description, it uses the default port, or a free one if another process uses the default.
-pub(super) fn server(spec: &SinkSpec) -> Result<UdpSink, SinkError> {
+pub(super) fn server(spec: &UdpSinkSpec) -> Result<UdpSink, SinkError> {
     let address = spec.socket_address();
     if spec.port.is_none() {
         match UdpSink::bind(options(spec).address((address.ip(), DEFAULT_PORT).into())) {
@@ -21,10 +21,10 @@ pub(super) fn server(spec: &SinkSpec) -> Result<UdpSink, SinkError> {
     UdpSink::bind(options(spec).address(address))
 }
 
-fn options(spec: &SinkSpec) -> UdpOptions {
-    let drops = match spec.drop.as_deref() {
-        Some("newest") => DropPolicy::Newest,
-        _ => DropPolicy::Oldest,
+fn options(spec: &UdpSinkSpec) -> UdpOptions {
+    let drops = match spec.drop.unwrap_or_default() {
+        SpecifiedDrops::Oldest => DropPolicy::Oldest,
+        SpecifiedDrops::Newest => DropPolicy::Newest,
     };
     let mut options = UdpOptions::default().drops(drops).flush(FLUSH);
     if let Some(limit) = spec.limit {
@@ -42,6 +42,7 @@ fn options(spec: &SinkSpec) -> UdpOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tracepoint_session_spec::SinkSpec;
 
     #[test]
     fn without_a_port_the_first_server_has_the_default_one() {

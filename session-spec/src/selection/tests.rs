@@ -42,7 +42,7 @@ fn rules_choose_events_of_processes() -> Outcome {
 #[test]
 fn rules_choose_for_channels() -> Outcome {
     let mut spec = SessionSpec::new();
-    spec.sinks.push(SinkSpec::ctf("/tmp/out"));
+    spec.sinks.push(SinkSpec::ctf("/tmp/out").into());
     spec.channels = ["b", "c"].map(|name| ChannelSpec::default().named(name)).to_vec();
     let rules = [("x:*", None), ("x:1", Some("b")), ("x:*", Some("c")), ("!x:3", None), ("!x:2", Some("c"))];
     for (event, channel) in rules {

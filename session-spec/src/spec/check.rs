@@ -60,7 +60,7 @@ impl SessionSpec {
     pub fn check_bandwidth(&self, name: &str, rate: u64) -> Result<(), SpecError> {
         // The sinks of a recorder are not in the description. The description has the age at which packets are closed for a stream.
         let is_streamed_by_recorder = self.drain == DrainedBy::Recorder && self.flush_ms.is_some();
-        let is_streamed = is_streamed_by_recorder || self.sinks.iter().any(|sink| sink.stream.is_some());
+        let is_streamed = is_streamed_by_recorder || self.sinks.iter().any(|sink| sink.stream_settings().is_some());
         let largest = self.all_channels().map(ChannelSpec::packet_size).max().unwrap_or_default() as u64;
         let least = largest.div_ceil(10);
         if !is_streamed || rate >= least {
@@ -111,7 +111,7 @@ impl SessionSpec {
 
 /// Checks that all streams have the same cap; it applies to the session.
 fn check_one_cap(sinks: &[SinkSpec]) -> Result<(), SpecError> {
-    let mut caps = sinks.iter().filter_map(|sink| Some(sink.stream.as_ref()?.max_bandwidth));
+    let mut caps = sinks.iter().filter_map(|sink| Some(sink.stream_settings()?.max_bandwidth));
     match caps.next() {
         Some(first) if caps.any(|cap| cap != first) => Err(SpecError::invalid(
             "the streams of a session share its cap on the bandwidth; give each of them the same `max_bandwidth`",

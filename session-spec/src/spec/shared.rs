@@ -44,12 +44,12 @@ mod tests {
     #[test]
     fn what_a_change_names_itself_is_told_from_what_was_named_before() -> Result<(), Box<dyn std::error::Error>> {
         let mut before = SessionSpec::new();
-        before.sinks.push(SinkSpec::text("/a"));
+        before.sinks.push(SinkSpec::text("/a").into());
         let mut after = before.clone();
         assert!(after.opens_what_is_named_in(&before));
-        after.sinks[0].max_size = 1 << 20;
+        after.sinks = vec![SinkSpec::text("/a").max_size(1 << 20).into()];
         assert!(after.opens_what_is_named_in(&before), "at the same place");
-        after.sinks = vec![SinkSpec::text("/b")];
+        after.sinks = vec![SinkSpec::text("/b").into()];
         assert!(!after.opens_what_is_named_in(&before));
         for (action, opens) in [
             (TriggerAction::Stop, false),
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn a_file_names_its_session() -> Result<(), Box<dyn std::error::Error>> {
         let mut spec = SessionSpec::new();
-        spec.sinks.push(SinkSpec::text("/a"));
+        spec.sinks.push(SinkSpec::text("/a").into());
         let text = spec.to_toml_of("flight")?;
         assert_eq!(SessionSpec::written_for(text.as_bytes()).as_deref(), Some("flight"));
         assert_eq!(SessionSpec::parse(text.as_bytes())?, spec);

@@ -1,8 +1,8 @@
 //! The sources of a session's sinks: objects of the program, or descriptions.
 
-use super::SinkSpec;
+use super::{CtfSinkSpec, DtSinkSpec, SinkSpec, StreamSinkSpec, TextSinkSpec, UdpSinkSpec};
 use std::fmt;
-use tracepoint_sinks::{CtfError, Sink};
+use tracepoint_sinks::Sink;
 
 /// A sink for a session: an object, such as a [`CtfSink`](tracepoint_sinks::CtfSink) or the program's own type; or a [`SinkSpec`], from
 /// which the session makes a sink with the same limits as for `session.toml`.
@@ -19,11 +19,18 @@ impl<S: Sink + 'static> From<S> for SinkSource {
     }
 }
 
-impl From<SinkSpec> for SinkSource {
-    fn from(spec: SinkSpec) -> Self {
-        Self { object: None, spec }
-    }
+/// Converts descriptions.
+macro_rules! from_description {
+    ($($description:ty),*) => {$(
+        impl From<$description> for SinkSource {
+            fn from(spec: $description) -> Self {
+                Self { object: None, spec: spec.into() }
+            }
+        }
+    )*};
 }
+
+from_description!(SinkSpec, CtfSinkSpec, DtSinkSpec, TextSinkSpec, UdpSinkSpec, StreamSinkSpec);
 
 impl fmt::Debug for SinkSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -37,13 +44,9 @@ impl SinkSource {
         self.spec.clone()
     }
 
-    /// Prepares the output of a sink that will be created, as [`SinkSpec::prepare`]; an object has its output already.
-    ///
-    /// # Errors
-    ///
-    /// As [`SinkSpec::prepare`].
-    pub fn prepare(&mut self) -> Result<(), CtfError> {
-        if self.object.is_none() { self.spec.prepare() } else { Ok(()) }
+    /// The description of a sink that will be created; `None` for an object.
+    pub fn description_mut(&mut self) -> Option<&mut SinkSpec> {
+        self.object.is_none().then_some(&mut self.spec)
     }
 
     /// Returns the object, if it is one, and the description.

@@ -3,6 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
+use std::time::Duration;
 use tracepoint_core::channel::Channel;
 use tracepoint_reader::process::ProcessKey;
 
@@ -13,11 +14,11 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 fn spec() -> Result<SessionSpec, SpecError> {
     let mut spec = SessionSpec::new();
-    spec.owner = Some(Owner::this_process(true));
+    spec.owner = Some(Owner { process: ProcessKey::new(7, 4711), namespace: 4_026_531_836, pipe: true });
     spec.tag = Some("t".to_owned());
     spec.channel.max_rings = Some(3);
     spec.budget = Some(BudgetSpec::new("1.5%".parse().ok(), Some(10 << 20)));
-    spec.sinks.push(SinkSpec::ctf("/tmp/out"));
+    spec.sinks.push(SinkSpec::ctf("/tmp/out").into());
     let mut rule = Rule::new("sched:*");
     rule.level = Some("<=info".to_owned());
     rule.exe = Some("server*".to_owned());
@@ -38,6 +39,16 @@ fn a_session_round_trips_through_toml() -> Outcome {
     let spec = spec()?;
     let text = spec.to_toml()?;
     assert_eq!(SessionSpec::parse_strictly(text.as_bytes())?, spec, "{text}");
+    Ok(())
+}
+
+/// The text is a format: it stays as it is, also that of a rule or trigger of a newer version.
+#[test]
+fn the_text_of_a_session_is_kept() -> Outcome {
+    for text in [include_str!("../../tests/golden/session.toml"), include_str!("../../tests/golden/recorder.toml")] {
+        let written = SessionSpec::parse(text.as_bytes())?.to_toml()?;
+        assert!(written == text, "{written}");
+    }
     Ok(())
 }
 
@@ -92,6 +103,19 @@ fn unknown_values_are_reported() -> Outcome {
         ("path = \"/tmp/out\"", "", "must be absolute"),
         ("kind = \"ctf\"", "kind = \"ctf\"\nslots = 7", "`slots` is for sinks of the kind dt, not for `ctf`"),
         ("kind = \"ctf\"", "kind = \"udp\"", "`path` is for sinks of the kind ctf and dt and text"),
+        (
+            "kind = \"ctf\"",
+            "kind = \"ctf\"\nslotz = 7",
+            "sink of the kind `ctf`: unknown field `slotz`, expected one of `path`, ",
+        ),
+        ("kind = \"ctf\"", "kind = \"ctf\"\nkeep = -1", "in `keep`"),
+        ("kind = \"ctf\"", "kind = \"ctf\"\nexisting = \"keep\"", "expected `replace` or `dated`\nin `existing`"),
+        ("kind = \"ctf\"\n", "", "a sink has no `kind`"),
+        (
+            "kind = \"ctf\"\nmax_size = 1073741824\npath = \"/tmp/out\"",
+            "kind = \"stream\"",
+            "needs a table `stream` with `to`",
+        ),
         ("kind = \"ctf\"", "kind = \"dt\"\nslots = 0", "from 1 to"),
         ("kind = \"ctf\"", "kind = \"ctf\"\nkeep = 1", "at least 2"),
         ("kind = \"ctf\"", "kind = \"ctf\"\nrotate_size = 0", "more than 0"),
@@ -125,8 +149,8 @@ fn numbers_that_no_file_can_hold_are_refused() -> Outcome {
         ("memory_cap", &|spec| spec.limits.memory_cap = Some(u64::MAX)),
         ("keep_dead", &|spec| spec.limits.keep_dead = usize::MAX),
         ("keep_dead_bytes", &|spec| spec.limits.keep_dead_bytes = 1 << 63),
-        ("max_size", &|spec| spec.sinks[0].max_size = u64::MAX),
-        ("rotate_size", &|spec| spec.sinks[0].rotate_size = Some(u64::MAX)),
+        ("max_size", &|spec| spec.sinks[0] = SinkSpec::ctf("/tmp/out").max_size(u64::MAX).into()),
+        ("rotate_size", &|spec| spec.sinks[0] = SinkSpec::ctf("/tmp/out").rotate_size(u64::MAX).into()),
         ("generation", &|spec| spec.generation = u64::MAX),
     ];
     for (key, change) in changes {
@@ -137,7 +161,7 @@ fn numbers_that_no_file_can_hold_are_refused() -> Outcome {
         );
     }
     let mut most = spec()?;
-    most.sinks[0].max_size = i64::MAX as u64;
+    most.sinks[0] = SinkSpec::ctf("/tmp/out").max_size(i64::MAX as u64).into();
     assert_eq!(SessionSpec::parse(most.to_toml()?.as_bytes())?, most);
     Ok(())
 }
@@ -146,17 +170,15 @@ fn numbers_that_no_file_can_hold_are_refused() -> Outcome {
 #[test]
 fn sinks_of_each_kind_are_kept() -> Outcome {
     let mut spec = spec()?;
-    (spec.sinks[0].rotate_size, spec.sinks[0].rotate_every_ms, spec.sinks[0].keep) = (Some(1), Some(2), Some(3));
-    let mut dt = SinkSpec::dt("/tmp/x.dt");
-    dt.slots = Some(7);
+    spec.sinks[0] = SinkSpec::ctf("/tmp/out").rotate_size(1).rotate_every(Duration::from_millis(2)).keep(3).into();
     let mut udp = SinkSpec::udp(([127, 0, 0, 1], 5556).into());
-    (udp.limit, udp.drop) = (Some(1 << 20), Some("newest".to_owned()));
+    (udp.limit, udp.drop) = (Some(1 << 20), Some(DropPolicy::Newest));
     (udp.allow, udp.rate, udp.pace) = (vec![[192, 0, 2, 7].into(), "::1".parse()?], Some(1 << 20), Some(100));
-    spec.sinks.extend([dt, udp, SinkSpec::text("/tmp/x.txt"), SinkSpec::standard_error()]);
+    assert_eq!(udp.socket_address(), ([127, 0, 0, 1], 5556).into());
+    spec.sinks.extend([SinkSpec::dt("/tmp/x.dt").slots(7).into(), udp.into()]);
+    spec.sinks.extend([SinkSpec::text("/tmp/x.txt"), SinkSpec::standard_error()].map(SinkSpec::from));
     spec.rotations = 4;
     assert_eq!(SessionSpec::parse_strictly(spec.to_toml()?.as_bytes())?, spec);
-    let udp = &spec.sinks[2];
-    assert_eq!(udp.socket_address(), ([127, 0, 0, 1], 5556).into());
     assert_eq!(SinkSpec::udp(([0, 0, 0, 0], 0).into()).socket_address().port(), 0);
     Ok(())
 }
@@ -253,9 +275,7 @@ fn invalid_channels_are_refused_with_advice() -> Outcome {
 #[test]
 fn a_dt_file_has_room_for_the_packets_of_each_channel() -> Outcome {
     let mut spec = spec()?;
-    let mut dt = SinkSpec::dt("/tmp/out.dt");
-    dt.max_size = 64 << 20;
-    spec.sinks.push(dt);
+    spec.sinks.push(SinkSpec::dt("/tmp/out.dt").max_size(64 << 20).into());
     spec.check()?;
     spec.channels[0].ring_size = Some(8 << 20);
     let error = spec.check().expect_err("256 packets of 1 MiB").to_string();
@@ -293,14 +313,13 @@ fn a_remotely_drained_session_has_no_sinks() -> Outcome {
         change(&mut spec);
         spec.to_toml().map_err(|error| error.to_string()).expect_err("it is invalid")
     };
-    assert!(refused(&|spec| spec.sinks.push(SinkSpec::ctf("/tmp/out"))).contains("no sinks of its own"));
+    assert!(refused(&|spec| spec.sinks.push(SinkSpec::ctf("/tmp/out").into())).contains("no sinks of its own"));
     assert!(refused(&|spec| spec.channel.policy = "overwrite".to_owned()).contains("the policy `discard`"));
     assert!(refused(&|spec| spec.channels.push(ChannelSpec::overwrite(64 << 10).named("x"))).contains("channel `x`"));
     // The sinks of the remote consumer are checked against the session's packets.
-    assert!(remote.check_sinks(&[SinkSpec::ctf("/tmp/out")]).is_ok());
-    let mut large = SinkSpec::dt("/tmp/x.dt");
-    large.slots = Some(100_000);
-    assert!(remote.check_sinks(&[large]).is_err_and(|error| error.to_string().contains("fewer slots")));
+    assert!(remote.check_sinks(&[SinkSpec::ctf("/tmp/out").into()]).is_ok());
+    let large = SinkSpec::dt("/tmp/x.dt").slots(100_000);
+    assert!(remote.check_sinks(&[large.into()]).is_err_and(|error| error.to_string().contains("fewer slots")));
     Ok(())
 }
 
@@ -309,7 +328,7 @@ fn a_remotely_drained_session_has_no_sinks() -> Outcome {
 fn a_channel_converts_to_a_file_and_back() -> Outcome {
     use tracepoint_core::context::Context;
     let plain = Channel::default();
-    let all = Channel::wait(64 << 10, std::time::Duration::from_millis(20))
+    let all = Channel::wait(64 << 10, Duration::from_millis(20))
         .name("x")
         .packets(4)
         .spares(2)
@@ -325,7 +344,7 @@ fn a_channel_converts_to_a_file_and_back() -> Outcome {
     for channel in [plain, kept, by_need, all, Channel::overwrite(1 << 20), Channel::overwrite(1 << 20).max_rings(7)] {
         assert_eq!(ChannelSpec::from(&channel).channel(), channel);
         let mut spec = SessionSpec::new();
-        spec.sinks.push(SinkSpec::standard_error());
+        spec.sinks.push(SinkSpec::standard_error().into());
         spec.channel = ChannelSpec::from(&channel);
         assert_eq!(SessionSpec::parse(spec.to_toml()?.as_bytes())?.channel.channel(), channel);
     }

@@ -29,7 +29,7 @@ use tracepoint_run_dir::notice::Notice;
 use tracepoint_run_dir::private_dir::{PrivateDir, refused};
 use tracepoint_session_io::owner;
 use tracepoint_session_io::sink_features::SinkFeature;
-use tracepoint_session_spec::{DrainedBy, RuleError, SessionSpec, State, TriggerAction, TriggerSpec};
+use tracepoint_session_spec::{DrainedBy, RuleError, SessionSpec, SinkSpec, State, TriggerAction, TriggerSpec};
 
 /// Maximum number of recordings that are ending when a new one starts: each still holds its rings, and the number of channels is limited.
 const MAX_ENDINGS: usize = 3;
@@ -309,7 +309,7 @@ impl ActiveSession {
         }
         let mut started = self.start(spec, events, context);
         // Another process may have created a file of the same name between the check and the start.
-        if started.is_err() && spec.sinks.iter().any(|sink| sink.kind == "dt" && sink.path.is_file()) {
+        if started.is_err() && spec.sinks.iter().any(|sink| matches!(sink, SinkSpec::Dt(dt) if dt.path.is_file())) {
             started = self.start(spec, events, context);
         }
         if let Err(error) = started {

@@ -42,7 +42,7 @@ mod tests {
     #[test]
     fn others_name_nothing_that_is_opened() -> Result<(), Box<dyn std::error::Error>> {
         let (mut named, mut spec) = (Named::default(), SessionSpec::new());
-        spec.sinks.push(SinkSpec::text("/a"));
+        spec.sinks.push(SinkSpec::text("/a").into());
         let other = Author::Other(7);
         for state in [State::Stopped, State::Active] {
             spec.state = state;
@@ -50,7 +50,7 @@ mod tests {
         }
         assert!(named.admits(&spec, Author::Trusted) && named.admits(&spec, other));
         assert!(!named.admits(&spec.another(), other), "another session of that name");
-        spec.sinks.push(SinkSpec::udp(([127, 0, 0, 1], 9).into()));
+        spec.sinks.push(SinkSpec::udp(([127, 0, 0, 1], 9).into()).into());
         assert!(!named.admits(&spec, other));
         spec.sinks.clear();
         assert!(named.admits(&spec, other));
@@ -59,7 +59,7 @@ mod tests {
         spec.add_trigger(&TriggerSpec::new(TriggerCondition::Panic, TriggerAction::Snapshot("/b".into())))?;
         assert!(!named.admits(&spec, other));
         assert!(named.admits(&spec, Author::Trusted) && named.admits(&spec, other));
-        (spec.state, spec.sinks) = (State::Destroyed, vec![SinkSpec::text("/c")]);
+        (spec.state, spec.sinks) = (State::Destroyed, vec![SinkSpec::text("/c").into()]);
         assert!(named.admits(&spec, other));
         spec.state = State::Active;
         assert!(!named.admits(&spec, other));

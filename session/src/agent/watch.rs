@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tracepoint_run_dir::owner_pipe;
 use tracepoint_run_dir::private_dir::PrivateDir;
-use tracepoint_session_io::owner::is_gone;
+use tracepoint_session_io::owner::{is_comparable, is_gone};
 use tracepoint_session_spec::Owner;
 
 /// The owner of a session.
@@ -28,7 +28,7 @@ pub(super) fn watch(owner: Owner, dir: &Path) -> Watched {
     if let Some(pipe) = owner.pipe.then(pipe).flatten() {
         return pipe.map_or(Watched::Ended, |pipe| Watched::Alive(pipe.keep()));
     }
-    if !owner.is_comparable() {
+    if !is_comparable(&owner) {
         return Watched::Unknown;
     }
     let pid = i32::try_from(owner.process.pid).ok().and_then(Pid::from_raw);

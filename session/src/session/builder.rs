@@ -21,6 +21,7 @@ use tracepoint_run_dir::layout::TRIGGERS_FILE;
 use tracepoint_run_dir::notice::Notice;
 use tracepoint_run_dir::own_process::this_process;
 use tracepoint_run_dir::private_dir::PrivateDir;
+use tracepoint_session_io::outputs::prepare;
 use tracepoint_session_spec::{
     BudgetSpec, ChannelSpec, Rule, RuleStatistic, SessionSpec, SinkSource, SpecError, TriggerAction, TriggerCondition,
     check_name,
@@ -344,7 +345,7 @@ impl SessionBuilder {
         let most = self.spec.limits.max_events.unwrap_or(most);
         let Self { name, spec, mut sinks, place, clock, sink_timeout, rings_at_first, trace_name, .. } = self;
         let failed = |error: CtfError| SessionError::Sink { reason: error.to_string() };
-        sinks.iter_mut().try_for_each(SinkSource::prepare).map_err(failed)?;
+        sinks.iter_mut().filter_map(SinkSource::description_mut).try_for_each(prepare).map_err(failed)?;
         let plan = Plan { name, spec, sinks, place, clock, sink_timeout, rings_at_first, trace_name, events, most };
         Recording::start(plan, notices)
     }

@@ -12,7 +12,7 @@ use tracepoint_core::channel::Channel;
 use tracepoint_core::context::Context;
 use tracepoint_run_dir::notice::Notice;
 use tracepoint_run_dir::own_process::modules;
-use tracepoint_session_io::outputs::{self, InRings, Output};
+use tracepoint_session_io::outputs::{self, InRings, Output, prepare};
 use tracepoint_session_spec::{ChannelSpec, SessionSpec, SinkSource, SinkSpec};
 use tracepoint_sinks::{Drain, Sink, SinkId, SinkReport};
 
@@ -83,7 +83,9 @@ impl Recording {
     pub(super) fn add_sink(&mut self, mut sink: SinkSource, notices: &mut Vec<Notice>) -> Result<SinkId, SessionError> {
         let stopped = SessionError::Stopped { name: self.name().to_owned() };
         let Some(running) = self.running_mut() else { return Err(stopped) };
-        sink.prepare().map_err(|error| SessionError::Sink { reason: error.to_string() })?;
+        sink.description_mut()
+            .map_or(Ok(()), prepare)
+            .map_err(|error| SessionError::Sink { reason: error.to_string() })?;
         running.add_sink(sink, notices)?.get().copied().ok_or(stopped)
     }
 

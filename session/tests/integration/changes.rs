@@ -105,7 +105,7 @@ fn sinks_are_added_and_removed_while_recording() -> Outcome {
     assert!(session.remove_sink(newest)?.error.is_none());
     assert!(matches!(session.remove_sink(late), Err(SessionError::NoSuchSink { .. })));
     let spec = session.spec();
-    let kinds: Vec<_> = spec.sinks.iter().map(|sink| sink.kind.as_str()).collect();
+    let kinds: Vec<_> = spec.sinks.iter().map(SinkSpec::kind).collect();
     assert_eq!(kinds, ["object", "ctf"]);
     assert!(spec.to_toml().is_err_and(|error| error.to_string().contains("is an object of a program")));
     session.stop()?;

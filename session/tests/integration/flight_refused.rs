@@ -151,7 +151,7 @@ fn an_agent_has_the_sessions_from_outside() -> Outcome {
     flight.wait(flight.spec()?.generation, deadline)?;
     let mut drained = SessionSpec::new();
     drained.add_rule(&Rule::new("refused:step"))?;
-    (drained.state, drained.sinks) = (State::Active, vec![SinkSpec::ctf(place.path().join("traces"))]);
+    (drained.state, drained.sinks) = (State::Active, vec![SinkSpec::ctf(place.path().join("traces")).into()]);
     let drained = controller.create("drained", &drained)?;
     drained.wait(drained.spec()?.generation, deadline)?;
     (0..100).for_each(|n| tracepoint::trace!(step(1, n)));

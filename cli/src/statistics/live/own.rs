@@ -9,6 +9,7 @@ use std::time::Duration;
 use tracepoint_controller::{Acknowledged, Controller, NamedSession};
 use tracepoint_run_dir::Ack;
 use tracepoint_session_io::ControlError;
+use tracepoint_session_io::owner::end_with_this_process;
 use tracepoint_session_spec::{Rule, SessionSpec, State};
 
 /// The session. Dropping it removes it. If this program is killed, the processes end the session themselves, and the next command removes its files.
@@ -35,7 +36,7 @@ impl<'a> OwnSession<'a> {
         let name = format!("{kind}-{}", std::process::id());
         let mut spec = SessionSpec::new();
         spec.state = State::Active;
-        spec.end_with_this_process();
+        end_with_this_process(&mut spec);
         add(&mut spec, &name, rules)?;
         require_matches(controller, &spec, rules, Waiting::Session)?;
         let mut own = Self { session: controller.create(&name, &spec)?, timeout, is_partial: false };

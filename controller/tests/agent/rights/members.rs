@@ -41,7 +41,7 @@ fn controller() -> Result<Controller, Box<dyn Error>> {
 }
 
 fn make(directory: &Path) -> Said {
-    let mut wanted = spec(&["traced:tick"], &[SinkSpec::text(directory.join("kept.txt"))]);
+    let mut wanted = spec(&["traced:tick"], &[SinkSpec::text(directory.join("kept.txt")).into()]);
     wanted.state = State::Stopped;
     wanted.add_trigger(
         &TriggerSpec::new(TriggerCondition::Event(Rule::new("traced:tick")), TriggerAction::Start).named("start"),

@@ -105,7 +105,7 @@ fn control(line: &str) -> Said {
             return Ok("done".to_owned());
         }
         Some(("begin", directory)) => {
-            wanted.sinks.push(SinkSpec::text(Path::new(directory).join("kept.txt")));
+            wanted.sinks.push(SinkSpec::text(Path::new(directory).join("kept.txt")).into());
             let controller = found()?;
             return recording(&controller.create("kept", &wanted)?);
         }
@@ -144,7 +144,10 @@ pub(super) fn own_run_dir() -> PathBuf {
 
 fn attack(controller: &Controller, pid: &str, directory: &Path) -> Said {
     let pid: u32 = pid.parse()?;
-    let mut wanted = spec(&[], &[SinkSpec::text(directory.join("events.txt")), SinkSpec::ctf(directory.join("trace"))]);
+    let mut wanted = spec(
+        &[],
+        &[SinkSpec::text(directory.join("events.txt")).into(), SinkSpec::ctf(directory.join("trace")).into()],
+    );
     wanted.add_rule(&Rule::new("traced:tick").exe("program"))?;
     if env::var_os("TRACEPOINT_GROUP").is_some() {
         // A member may have the rings.
