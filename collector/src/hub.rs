@@ -25,8 +25,6 @@ mod streaming;
 mod tally;
 
 pub(crate) use chunks::Rotation;
-#[cfg(feature = "nats")]
-pub(crate) use directory::put;
 pub(crate) use directory::{SessionDirectory, hexadecimal, session_name};
 pub(crate) use place::Place;
 pub(crate) use room::{FILES_OF_STREAM, Room};

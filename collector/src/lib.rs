@@ -44,9 +44,12 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "nats")]
+mod broker_status;
 mod connection;
 mod counts;
 mod error;
+mod files;
 mod fragments;
 mod hub;
 #[doc(hidden)]
@@ -67,6 +70,8 @@ mod reorder;
 mod server;
 mod shared;
 mod shares;
+#[cfg(feature = "nats")]
+mod spool;
 mod storage;
 mod stream_control;
 #[cfg(test)]

@@ -21,11 +21,9 @@ mod preamble;
 mod search;
 mod settings;
 mod stale;
-pub(crate) mod status;
 mod trace;
 
 pub(crate) use owner::Owner;
 pub(crate) use search::search;
 pub(crate) use settings::Settings;
 pub use settings::{DEFAULT_LEASE, MIN_LEASE};
-pub(crate) use status::Status;

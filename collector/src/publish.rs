@@ -7,23 +7,15 @@
 //!
 //! Packets are read back from the files in which the collector has stored them, so the files are the queue: an unreachable or full broker delays
 //! nothing else, and packets that a killed collector did not publish are published by the next one with its directory. For each session the hub
-//! writes a [`log`] with the data that the files lack. A [`spool`] reads both, and a [`session`] is the task that publishes one trace. The
+//! writes a [log](crate::spool::LogWriter) with the data that the files lack. A [`Spool`](crate::spool::Spool) reads both, and a [`session`] is the task that publishes one trace. The
 //! [`publisher`] finds traces and connects to the broker.
 
-mod chunk;
 mod context;
 mod link;
-mod log;
-mod position;
 mod publisher;
 mod session;
 mod settings;
-mod spool;
-mod status;
 
-pub(crate) use log::LogWriter;
-pub(crate) use position::has_published;
 pub(crate) use publisher::publish;
 pub use settings::DEFAULT_FLUSH;
 pub(crate) use settings::Settings;
-pub(crate) use status::Status;

@@ -1,9 +1,9 @@
 //! State shared by all connections.
 
+#[cfg(feature = "nats")]
+use crate::broker_status::{CollectStatus, PublishStatus};
 use crate::hub::Hub;
 use crate::memory::MemoryShare;
-#[cfg(feature = "nats")]
-use crate::nats::status::Status;
 use crate::stream_control::Offer;
 use std::cell::RefCell;
 use std::io;
@@ -21,9 +21,9 @@ pub(crate) struct ServerState {
     pub(crate) largest: u32,
     pub(crate) offer: Offer,
     #[cfg(feature = "nats")]
-    pub(crate) nats: Option<Rc<Status>>,
+    pub(crate) nats: Option<Rc<CollectStatus>>,
     #[cfg(feature = "nats")]
-    pub(crate) publish: Option<Rc<crate::publish::Status>>,
+    pub(crate) publish: Option<Rc<PublishStatus>>,
 }
 
 impl ServerState {

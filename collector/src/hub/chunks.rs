@@ -3,7 +3,7 @@
 //! When a chunk begins it gets an incomplete account with the counters so far, and the file `.account/streams`. That file has one line per stream:
 //! class, instance, number of the next packet, and file name. The account is completed when the chunk ends.
 
-use super::directory::{make_directories, put};
+use crate::files::{make_directories, put};
 use crate::memory::MemoryShare;
 use crate::storage::{Files, bytes_below};
 use std::collections::{BTreeMap, VecDeque};

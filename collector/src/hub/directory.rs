@@ -10,6 +10,7 @@
 //!
 //! Each session gets a new directory: if its name is taken, `-2`, `-3` … is appended.
 
+use crate::files::make_directories;
 use crate::names;
 use crate::storage::repair::MARK;
 use jiff::Timestamp;
@@ -19,7 +20,7 @@ use std::ffi::OsString;
 use std::fs::{DirBuilder, File};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use tracepoint_wire::relay::{ChunkEnd, CloseChunk, CreateChunk};
 
 /// The file with a session's key in its directory, by which a resumed session finds the directory.
@@ -187,20 +188,6 @@ fn numbered(relative: &Path, number: u32) -> OsString {
     name
 }
 
-/// Creates the missing directories of a relative path. Does not follow symbolic links.
-pub(crate) fn make_directories(base: &Path, relative: &Path) -> io::Result<()> {
-    let mut path = base.to_owned();
-    for part in relative.components() {
-        let Component::Normal(name) = part else { return Err(ErrorKind::InvalidInput.into()) };
-        path.push(name);
-        match DirBuilder::new().mode(0o750).create(&path) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists && path.symlink_metadata()?.is_dir() => {}
-            result => result?,
-        }
-    }
-    Ok(())
-}
-
 /// Returns the directory name of a session: its name and the time of its creation in the local time zone.
 pub(crate) fn session_name(name: &str, creation_time: u64) -> String {
     let time = timestamp(creation_time).to_zoned(TimeZone::system());
@@ -220,16 +207,6 @@ fn timestamp(time: u64) -> Timestamp {
 /// Formats a key in hexadecimal digits.
 pub(crate) fn hexadecimal(key: &[u8; 16]) -> String {
     format!("{:032x}", u128::from_be_bytes(*key))
-}
-
-/// Writes a file below a directory atomically.
-pub(crate) fn put(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
-    let path = directory.join(name);
-    let parent = Path::new(name).parent().unwrap_or_else(|| Path::new(""));
-    make_directories(directory, parent)?;
-    let fresh = directory.join(parent).join(".new");
-    std::fs::write(&fresh, bytes)?;
-    std::fs::rename(fresh, path)
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@
 
 use super::Hub;
 use super::chunks::{self, ChunkInfo, Line, Lines};
-use super::directory::{make_directories, put};
 use super::tally;
+use crate::files::{make_directories, put};
 use crate::hub::streaming::streamed_directory;
 use crate::storage::Files;
 use crate::storage::repair::NEXT_CHUNK;

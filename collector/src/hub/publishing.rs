@@ -2,7 +2,7 @@
 
 use super::Hub;
 use super::ordered::OrderedStream;
-use crate::publish::{LogWriter, has_published};
+use crate::spool::{LogWriter, has_published};
 use std::collections::HashMap;
 use std::fs;
 use std::io;

@@ -9,10 +9,10 @@ pub(crate) use open::OpenedSession;
 pub(super) use open::streamed_directory;
 
 use super::Hub;
-use super::directory::put;
 use super::ordered::{OrderedStream, unwrap};
 use super::stream::Stream;
 use super::streamed::StreamedSession;
+use crate::files::put;
 use crate::fragments::Fragments;
 use crate::memory::MemoryShare;
 use crate::reorder::Limits;

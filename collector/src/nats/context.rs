@@ -3,7 +3,7 @@
 use super::owner::Owner;
 use super::settings::Settings;
 use super::stale::StaleTrace;
-use super::status::Status;
+use crate::broker_status::CollectStatus;
 use crate::shared::ServerState;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use std::rc::Rc;
 /// State shared by the tasks of all traces.
 pub(super) struct CollectorContext {
     pub(super) shared: Rc<ServerState>,
-    pub(super) status: Rc<Status>,
+    pub(super) status: Rc<CollectStatus>,
     pub(super) settings: Settings,
     pub(super) owner: Owner,
     /// Keys of the traces that this collector has leases on.

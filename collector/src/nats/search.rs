@@ -6,8 +6,8 @@ use super::lease::{Lease, OwnedLease, State};
 use super::owner::Owner;
 use super::settings::Settings;
 use super::stale;
-use super::status::Status;
 use super::trace;
+use crate::broker_status::CollectStatus;
 use crate::shared::ServerState;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ const MAX_SHARES: u32 = 50;
 type Seen = BTreeMap<String, (u64, Instant)>;
 
 /// Collects traces until the collector ends.
-pub(crate) async fn search(shared: Rc<ServerState>, status: Rc<Status>, settings: Settings, owner: Owner) {
+pub(crate) async fn search(shared: Rc<ServerState>, status: Rc<CollectStatus>, settings: Settings, owner: Owner) {
     let former = stale::find(&shared.hub.borrow().output);
     let of = Rc::new(CollectorContext {
         shared,

@@ -1,9 +1,9 @@
 //! State shared by the tasks of all traces.
 
 use super::settings::Settings;
-use super::spool::Spool;
-use super::status::Status;
+use crate::broker_status::PublishStatus;
 use crate::shared::ServerState;
+use crate::spool::Spool;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -14,7 +14,7 @@ const PART: usize = 4;
 /// State shared by the tasks of all traces.
 pub(super) struct PublisherContext {
     pub(super) shared: Rc<ServerState>,
-    pub(super) status: Rc<Status>,
+    pub(super) status: Rc<PublishStatus>,
     pub(super) settings: Settings,
     /// Bytes of packets that may be in flight.
     room: Arc<Semaphore>,
@@ -22,7 +22,7 @@ pub(super) struct PublisherContext {
 }
 
 impl PublisherContext {
-    pub(super) fn new(shared: Rc<ServerState>, status: Rc<Status>, settings: Settings) -> Self {
+    pub(super) fn new(shared: Rc<ServerState>, status: Rc<PublishStatus>, settings: Settings) -> Self {
         let all_room = (shared.all_memory / PART).min(u32::MAX as usize);
         let room = Arc::new(Semaphore::new(all_room));
         Self { shared, status, settings, room, all_room }

@@ -1,6 +1,6 @@
 //! A connection to the broker for publishing.
 
-use super::status::Status;
+use crate::broker_status::PublishStatus;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ pub(super) struct Link {
 
 impl Link {
     /// Connects, unless the collector's time for publishing ends first.
-    pub(super) async fn open(broker: &Broker, status: &Status) -> Result<Self, String> {
+    pub(super) async fn open(broker: &Broker, status: &PublishStatus) -> Result<Self, String> {
         let is_lost = Arc::new(AtomicBool::new(false));
         let lost = Arc::clone(&is_lost);
         let lost = move || lost.store(true, Ordering::Relaxed);

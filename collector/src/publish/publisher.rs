@@ -2,12 +2,11 @@
 
 use super::context::PublisherContext;
 use super::link::Link;
-use super::log::LOG;
 use super::session::{self, End};
 use super::settings::Settings;
-use super::spool::Spool;
-use super::status::Status;
+use crate::broker_status::PublishStatus;
 use crate::shared::ServerState;
+use crate::spool::{LOG, Spool};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -34,7 +33,7 @@ struct Publisher {
 }
 
 /// Publishes until the collector ends.
-pub(crate) async fn publish(shared: Rc<ServerState>, status: Rc<Status>, settings: Settings) {
+pub(crate) async fn publish(shared: Rc<ServerState>, status: Rc<PublishStatus>, settings: Settings) {
     let output = shared.hub.borrow().output.clone();
     let mut publisher = Publisher {
         of: Rc::new(PublisherContext::new(shared, status, settings)),

@@ -11,8 +11,7 @@
 
 use super::context::PublisherContext;
 use super::link::Link;
-use super::position::{Place, Position};
-use super::spool::{Item, Packet, Spool};
+use crate::spool::{Item, Packet, Place, Position, Spool};
 use std::collections::VecDeque;
 use std::io;
 use std::os::unix::fs::FileExt;

@@ -1,6 +1,7 @@
 //! Starts and ends the tasks that take traces from a broker and that publish traces to one.
 
 use super::{END_TIME, TICK};
+use crate::broker_status::{CollectStatus, PublishStatus};
 use crate::options::Options;
 use crate::shared::ServerState;
 use crate::{nats, publish};
@@ -12,8 +13,8 @@ use tokio::time::sleep;
 /// The tasks to start.
 #[derive(Debug)]
 pub(super) struct Brokers {
-    collects: Option<(nats::Settings, nats::Owner, Rc<nats::Status>)>,
-    publishes: Option<(publish::Settings, Rc<publish::Status>)>,
+    collects: Option<(nats::Settings, nats::Owner, Rc<CollectStatus>)>,
+    publishes: Option<(publish::Settings, Rc<PublishStatus>)>,
 }
 
 impl Brokers {
@@ -23,19 +24,19 @@ impl Brokers {
         Self {
             collects: collects.map(|(settings, owner)| (settings, owner, Rc::default())),
             publishes: options.publish.clone().map(|settings| {
-                let status = Rc::new(publish::Status::new(settings.flush));
+                let status = Rc::new(PublishStatus::new(settings.flush));
                 (settings, status)
             }),
         }
     }
 
     /// Returns the state of the task that takes traces.
-    pub(super) fn collecting(&self) -> Option<Rc<nats::Status>> {
+    pub(super) fn collecting(&self) -> Option<Rc<CollectStatus>> {
         self.collects.as_ref().map(|(_, _, status)| Rc::clone(status))
     }
 
     /// Returns the state of the task that publishes.
-    pub(super) fn publishing(&self) -> Option<Rc<publish::Status>> {
+    pub(super) fn publishing(&self) -> Option<Rc<PublishStatus>> {
         self.publishes.as_ref().map(|(_, status)| Rc::clone(status))
     }
 

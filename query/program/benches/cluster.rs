@@ -6,8 +6,8 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use tracepoint_queries::processes::Cluster;
-use tracepoint_queries::stores;
+use tracepoint_query_tests::processes::Cluster;
+use tracepoint_query_tests::stores;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_tracectl-query");
 /// Reads three columns of all answers, groups the rows, and sorts the groups.

@@ -1,7 +1,7 @@
 //! The clocks of senders: their alignment, and warnings about large differences.
 
+use crate::files::make_directories;
 use crate::hub::Hub;
-use crate::hub::directory::make_directories;
 use crate::hub::tally::text;
 use std::fs::OpenOptions;
 use std::io::{self, Write};

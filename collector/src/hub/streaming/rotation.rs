@@ -12,9 +12,9 @@
 #[cfg(test)]
 mod tests;
 
+use crate::files::{make_directories, put};
 use crate::hub::Hub;
 use crate::hub::chunks::{self, Chunks, Line, Lines};
-use crate::hub::directory::{make_directories, put};
 use crate::hub::place::Place;
 use crate::hub::session::Session;
 use crate::hub::streamed::StreamedSession;

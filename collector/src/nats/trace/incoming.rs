@@ -10,7 +10,7 @@ use std::time::Instant;
 use tokio::time::timeout;
 use tracepoint_wire::nats::{Message, Token, TraceSubject, with_handle};
 use tracepoint_wire::stream::{
-    Announced, Close, ClosedStream, FRAME_HEADER, FrameHeader, Sync, SyncEntry, ToCollector, ToSender,
+    AnnounceReply, Close, ClosedStream, FRAME_HEADER, FrameHeader, Sync, SyncEntry, ToCollector, ToSender,
 };
 
 impl Trace {

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::answers::{ask, missing, open};
-use tracepoint_queries::stores::{self, integer};
+use tracepoint_query_tests::stores::{self, integer};
 
 #[tokio::test]
 async fn losses_are_told_where_the_query_could_have_seen_them() {

@@ -1,6 +1,6 @@
 //! The engine, `DuckDB` and Spark give equal answers to the same queries of the same store, including the queries in `docs/query.md`.
 
-use tracepoint_queries::{assert_equal, queries, stores};
+use tracepoint_query_tests::{assert_equal, queries, stores};
 
 use crate::answers::{ask, open};
 use crate::readers;
@@ -38,6 +38,6 @@ fn the_recipes_of_the_book_are_among_them() {
     let recipes: Vec<_> = PAGE.split("```sql\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     assert!(recipes.len() >= 10);
     for recipe in recipes {
-        assert!(known.contains(&words(recipe)), "add this to query/queries/: {recipe}");
+        assert!(known.contains(&words(recipe)), "add this to query/tests/queries/: {recipe}");
     }
 }

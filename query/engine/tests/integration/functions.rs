@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::answers::{ask, open};
-use tracepoint_queries::stores;
+use tracepoint_query_tests::stores;
 
 #[tokio::test]
 async fn latencies_pair_events_whose_keys_are_used_again() {

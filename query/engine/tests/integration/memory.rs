@@ -3,7 +3,7 @@
 use tracepoint_query::{Engine, EngineOptions};
 
 use crate::answers::ask;
-use tracepoint_queries::stores;
+use tracepoint_query_tests::stores;
 
 #[tokio::test]
 async fn a_sort_that_is_larger_than_its_memory_is_spilled() {

@@ -5,7 +5,7 @@ use std::path::Path;
 use tracepoint_query::Engine;
 
 use crate::answers::{ask, open};
-use tracepoint_queries::stores::{self, integer};
+use tracepoint_query_tests::stores::{self, integer};
 
 /// The text of `EXPLAIN ANALYZE`.
 async fn analyzed(engine: &Engine, sql: &str) -> String {

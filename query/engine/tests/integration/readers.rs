@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use tracepoint_queries::{Rows, queries, stores};
+use tracepoint_query_tests::{Rows, queries, stores};
 
 use crate::skip::skip;
 

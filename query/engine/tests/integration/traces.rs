@@ -9,8 +9,8 @@ use tracepoint_query::arrow::util::pretty::pretty_format_batches;
 use tracepoint_query::{Engine, EngineOptions};
 use tracepoint_reader::convert::{ConvertOptions, convert};
 
-use tracepoint_made::{Field, Made, Random};
-use tracepoint_queries::stores;
+use tracepoint_query_tests::traces::{Field, TraceSpec, Random};
+use tracepoint_query_tests::stores;
 
 use crate::answers::{ask, missing};
 use crate::seed;
@@ -90,7 +90,7 @@ async fn check(seed: u64) {
     let place = tempfile::tempdir().expect("a directory");
     let (trace, store) = (place.path().join("traces"), place.path().join("store"));
     for number in 0..=random.below(2) {
-        let mut made = Made::random(&mut random);
+        let mut made = TraceSpec::random(&mut random);
         (made.host, made.session) = (format!("host-{number}"), ["made", "made \u{e4}", ""][number as usize].to_owned());
         made.write(&trace.join(format!("{number}")), &mut random);
     }
@@ -137,9 +137,9 @@ async fn all_queries_of_the_book_answer_alike() {
     stores::store(&store, &tree, 5000);
     let (store, trace) = (of_store(&store).await, of_trace(&tree, 2).await);
     assert_same_tables(&store, &trace, "tree").await;
-    for query in tracepoint_queries::queries("datafusion") {
+    for query in tracepoint_query_tests::queries("datafusion") {
         let (expected, found) = (ask(&store, &query.sql).await, ask(&trace, &query.sql).await);
-        tracepoint_queries::assert_equal(&query, found.expect("an answer"), expected.expect("an answer"));
+        tracepoint_query_tests::assert_equal(&query, found.expect("an answer"), expected.expect("an answer"));
         assert_eq!(missing(&trace, &query.sql).await, missing(&store, &query.sql).await, "{}", query.name);
     }
 }

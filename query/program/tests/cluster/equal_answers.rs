@@ -1,7 +1,7 @@
-//! A cluster gives the same answers and notes as the embedded engine to the queries of `query/queries/`.
+//! A cluster gives the same answers and notes as the embedded engine to the queries of `query/tests/queries/`.
 
-use tracepoint_queries::processes::{errors, rows};
-use tracepoint_queries::{assert_equal, queries, stores};
+use tracepoint_query_tests::processes::{errors, rows};
+use tracepoint_query_tests::{assert_equal, queries, stores};
 
 use crate::{program, start};
 

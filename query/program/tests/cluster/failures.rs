@@ -5,8 +5,8 @@ use std::process::{Child, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use tracepoint_queries::processes::{Cluster, ended, errors, rows, wait};
-use tracepoint_queries::stores;
+use tracepoint_query_tests::processes::{Cluster, ended, errors, rows, wait};
+use tracepoint_query_tests::stores;
 
 use crate::{program, start};
 

@@ -11,7 +11,7 @@ mod s3;
 use std::path::Path;
 use std::process::Command;
 
-use tracepoint_queries::processes::Cluster;
+use tracepoint_query_tests::processes::Cluster;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_tracectl-query");
 

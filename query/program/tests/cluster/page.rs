@@ -5,8 +5,8 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use tracepoint_queries::processes::{Process, errors};
-use tracepoint_queries::stores;
+use tracepoint_query_tests::processes::{Process, errors};
+use tracepoint_query_tests::stores;
 
 use crate::PROGRAM;
 

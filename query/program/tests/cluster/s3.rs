@@ -4,8 +4,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use tracepoint_queries::processes::{Cluster, errors, rows};
-use tracepoint_queries::stores;
+use tracepoint_query_tests::processes::{Cluster, errors, rows};
+use tracepoint_query_tests::stores;
 
 use crate::PROGRAM;
 use crate::skip::skip;

@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use tracepoint_queries::processes::{self, Process};
-use tracepoint_queries::{Rows, assert_equal, queries, stores};
+use tracepoint_query_tests::processes::{self, Process};
+use tracepoint_query_tests::{Rows, assert_equal, queries, stores};
 
 use skip::skip;
 

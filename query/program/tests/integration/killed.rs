@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::{run, seed, text};
-use tracepoint_made::{EventKind, Field, Made, Random};
+use tracepoint_query_tests::traces::{EventKind, Field, TraceSpec, Random};
 
 /// Number of event files, and whether the account exists.
 pub(crate) fn visible(store: &Path) -> (usize, bool) {
@@ -39,7 +39,7 @@ pub(crate) fn large_trace(place: &Path, random: &mut Random, kinds: u64) -> (Pat
     let kinds: Vec<_> = (0..kinds).map(|at| EventKind { name: format!("killed:e{at}"), fields: fields() }).collect();
     let (uuid, host, session) = ([3; 16], "h".to_owned(), "s".to_owned());
     let (begin_ns, step_ns) = (1_600_000_000_000_000_000, 10_000_000_000);
-    let made = Made {
+    let made = TraceSpec {
         uuid,
         host,
         session,

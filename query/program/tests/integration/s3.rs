@@ -15,7 +15,7 @@ use crate::duckdb::read;
 use crate::killed::{large_trace, visible};
 use crate::recorded::record;
 use crate::{seed, skip::skip, text};
-use tracepoint_made::{EventKind, Field, Made, Random};
+use tracepoint_query_tests::traces::{EventKind, Field, TraceSpec, Random};
 
 /// A server that ends with this process.
 struct Server {
@@ -168,7 +168,7 @@ fn a_large_file_is_uploaded_in_parts() {
     // Incompressible bytes.
     let kinds = vec![EventKind { name: "large:one".to_owned(), fields: vec![("f".to_owned(), Field::Bytes(400))] }];
     // All events on one day.
-    let made = Made {
+    let made = TraceSpec {
         kinds,
         begin_ns: 1_600_000_000_000_000_000,
         step_ns: 1_000,
@@ -177,7 +177,7 @@ fn a_large_file_is_uploaded_in_parts() {
         packet_events: 800,
         loses: false,
         contexts: false,
-        ..Made::random(&mut random)
+        ..TraceSpec::random(&mut random)
     };
     made.write(&trace, &mut random);
     let url = bucket.url("store");

@@ -25,7 +25,7 @@ use super::{Client, ObjectBackend};
 use crate::backend::Contents;
 use crate::{IngestOptions, Retention, Store, StoreError, compact, ingest, retain};
 use broken::Broken;
-use tracepoint_made::{EventKind, Field, Made, Random};
+use tracepoint_query_tests::traces::{EventKind, Field, TraceSpec, Random};
 
 const HOUR: u64 = 3_600_000_000_000;
 const ALL: usize = usize::MAX;
@@ -84,7 +84,7 @@ fn trace(place: &TempDir, name: &str, random: &mut Random) -> (PathBuf, usize) {
         |name: &str| EventKind { name: name.to_owned(), fields: vec![("n".to_owned(), Field::Number("uint64_t", 8))] };
     let (begin_ns, step_ns) = (1_600_000_000_000_000_000, 2 * HOUR);
     let kinds = vec![kind("made:a"), kind("made:b")];
-    let made = Made {
+    let made = TraceSpec {
         kinds,
         begin_ns,
         step_ns,
@@ -92,7 +92,7 @@ fn trace(place: &TempDir, name: &str, random: &mut Random) -> (PathBuf, usize) {
         packets: 4,
         packet_events: 9,
         loses: false,
-        ..Made::random(random)
+        ..TraceSpec::random(random)
     };
     let path = place.path().join(name);
     let events = made.write(&path, random);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tracepoint_store::IngestOptions;
 
 use crate::read_back::{cell, event_files, files, rows, stored, table};
-use tracepoint_made::{EventKind, Field, Made, Random};
+use tracepoint_query_tests::traces::{EventKind, Field, TraceSpec, Random};
 
 #[test]
 fn hostile_names_stay_inside_and_apart() {
@@ -30,7 +30,7 @@ fn hostile_names_stay_inside_and_apart() {
         name: (*name).to_owned(),
         fields: vec![("n".to_owned(), Field::Number("uint64_t", 8))],
     };
-    let made = Made {
+    let made = TraceSpec {
         uuid: [7; 16],
         host: "../h=o/st".to_owned(),
         session: "s\n/..".to_owned(),

@@ -12,7 +12,7 @@ use tracepoint_store::{IngestOptions, Retention, Store, compact, ingest, retain}
 
 use crate::read_back::{event_files, files, rows, stored};
 use crate::seed;
-use tracepoint_made::{Made, Random};
+use tracepoint_query_tests::traces::{TraceSpec, Random};
 
 const DAY: u64 = 86_400_000_000_000;
 
@@ -28,10 +28,10 @@ fn contents(store: &Path) -> BTreeSet<String> {
 
 /// A store of several traces, days apart, in small files.
 fn filled(store: &Path, random: &mut Random) {
-    let mut kinds = Made::random(random).kinds;
+    let mut kinds = TraceSpec::random(random).kinds;
     for number in 0..4 {
         let mut made =
-            Made { begin_ns: 1_795_430_400_000_000_000 + number % 2 * DAY, step_ns: 1000, ..Made::random(random) };
+            TraceSpec { begin_ns: 1_795_430_400_000_000_000 + number % 2 * DAY, step_ns: 1000, ..TraceSpec::random(random) };
         std::mem::swap(&mut made.kinds, &mut kinds);
         let trace = tempfile::tempdir().expect("a directory");
         made.write(&trace.path().join("trace"), random);
@@ -142,8 +142,8 @@ fn a_trace_that_is_written_while_days_are_removed_is_there_or_can_be_written() {
         // Both traces are from one day of 2020, which is removed.
         let [first, second] = [0, 1].map(|one| {
             let path = place.path().join(format!("{number}.{one}"));
-            let made = Made::random(&mut random);
-            Made { begin_ns: 1_600_000_000_000_000_000, step_ns: 1000, ..made }.write(&path, &mut random);
+            let made = TraceSpec::random(&mut random);
+            TraceSpec { begin_ns: 1_600_000_000_000_000_000, step_ns: 1000, ..made }.write(&path, &mut random);
             path
         });
         write(&first).expect("it is written");

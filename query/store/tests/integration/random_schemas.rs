@@ -7,7 +7,7 @@ use tracepoint_store::IngestOptions;
 
 use crate::read_back::{Row, cell, event_files, float, rows, stored};
 use crate::seed;
-use tracepoint_made::{Made, Random};
+use tracepoint_query_tests::traces::{TraceSpec, Random};
 
 const ANY: [&str; 5] = ["u64", "i64", "f64", "boolean", "text"];
 
@@ -70,7 +70,7 @@ fn check(seed: u64) {
     let mut random = Random(seed);
     let place = tempfile::tempdir().expect("a directory");
     let (trace, store) = (place.path().join("trace"), place.path().join("store"));
-    let events = Made::random(&mut random).write(&trace, &mut random);
+    let events = TraceSpec::random(&mut random).write(&trace, &mut random);
     let mut options = IngestOptions::default();
     options.row_group_rows = 1 + random.below(40) as usize;
     options.memory = 1 << (8 + random.below(14));

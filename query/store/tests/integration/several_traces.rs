@@ -7,14 +7,14 @@ use std::path::Path;
 use tracepoint_store::{IngestOptions, StoreError};
 
 use crate::read_back::{cell, event_files, files, rows, stored};
-use tracepoint_made::{EventKind, Field, Made, Random};
+use tracepoint_query_tests::traces::{EventKind, Field, TraceSpec, Random};
 
 const BEGIN_NS: u64 = 1_795_430_400_000_000_000;
 const DAY_NS: u64 = 86_400_000_000_000;
 
 /// A trace of one event with an enumeration field.
 fn write(directory: &Path, number: u8, begin_ns: u64) -> u64 {
-    let made = Made {
+    let made = TraceSpec {
         uuid: [number; 16],
         host: "h".to_owned(),
         session: format!("s{number}"),

@@ -6,12 +6,12 @@ use std::path::Path;
 use tracepoint_store::{IngestOptions, StoreError};
 
 use crate::read_back::{event_files, rows, stored};
-use tracepoint_made::{EventKind, Field, Made, Random};
+use tracepoint_query_tests::traces::{EventKind, Field, TraceSpec, Random};
 
 /// A trace of one kind of event.
 fn trace(place: &Path, version: u8, name: &str, fields: &[(&str, &'static str, usize)]) -> std::path::PathBuf {
     let fields = fields.iter().map(|(name, ty, size)| ((*name).to_owned(), Field::Number(ty, *size))).collect();
-    let made = Made {
+    let made = TraceSpec {
         uuid: [version; 16],
         host: "h".to_owned(),
         session: "s".to_owned(),

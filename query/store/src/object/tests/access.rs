@@ -5,7 +5,7 @@ use super::{ALL, Bucket, ObjectBackend, trace, write};
 use crate::StoreError;
 use crate::backend::Backend;
 use crate::object::lease::{Lease, Replacement};
-use tracepoint_made::Random;
+use tracepoint_query_tests::traces::Random;
 
 #[test]
 fn a_prefix_with_other_objects_is_no_store() {

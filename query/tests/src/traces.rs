@@ -1,4 +1,6 @@
-//! The schema of a generated trace, and its bytes.
+//! Generates traces from a seed: any schema, with losses.
+
+mod any_trace;
 
 use std::fmt::Write;
 use std::fs;
@@ -181,7 +183,7 @@ pub struct EventKind {
 
 /// Description of a generated trace.
 #[derive(Debug)]
-pub struct Made {
+pub struct TraceSpec {
     /// The UUID of the trace.
     pub uuid: [u8; 16],
     /// Its host.
@@ -206,7 +208,7 @@ pub struct Made {
     pub contexts: bool,
 }
 
-impl Made {
+impl TraceSpec {
     fn metadata(&self) -> String {
         let hex = format!("{:032x}", u128::from_be_bytes(self.uuid));
         let uuid = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-");

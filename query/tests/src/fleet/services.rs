@@ -9,8 +9,8 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use tracepoint::Agent;
 
-use crate::Outcome;
-use crate::day::{Day, HOURS, Random, Service};
+use super::Outcome;
+use super::day::{Day, HOURS, Random, Service};
 
 tracepoint::define_trace! {
     provider = "fleet";
@@ -31,7 +31,7 @@ const TABLES: [&str; 4] = ["users", "orders", "prices", "sessions"];
 
 /// The services' own report.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub struct Played {
+pub struct ServiceReport {
     /// Events fired.
     pub fired: u64,
     /// Processor time in seconds.
@@ -42,7 +42,7 @@ pub struct Played {
 ///
 /// # Errors
 /// If the agent cannot be started, the file cannot be written, or no session starts within two minutes.
-pub fn play(day: &Day, host: u64, pid: &Path) -> Outcome<Played> {
+pub fn play(day: &Day, host: u64, pid: &Path) -> Outcome<ServiceReport> {
     let _agent = Agent::start()?;
     fs::write(pid, std::process::id().to_string())?;
     let waiting = Instant::now();
@@ -57,7 +57,7 @@ pub fn play(day: &Day, host: u64, pid: &Path) -> Outcome<Played> {
         services.into_iter().map(|service| service.join().unwrap_or_default()).sum()
     });
     let time = clock_gettime(ClockId::ProcessCPUTime);
-    Ok(Played { fired, processor_seconds: time.tv_sec as f64 + time.tv_nsec as f64 / 1e9 })
+    Ok(ServiceReport { fired, processor_seconds: time.tv_sec as f64 + time.tv_nsec as f64 / 1e9 })
 }
 
 /// Plays a service's day. Returns the number of events fired.

@@ -22,8 +22,8 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use tracepoint_fleet::day::{HOURS, Random};
-use tracepoint_fleet::{Balance, Chain, Day, Host, Outcome, Settings, Transport, tracectl};
+use tracepoint_query_tests::fleet::day::{HOURS, Random};
+use tracepoint_query_tests::fleet::{Balance, Chain, Day, Host, Outcome, Settings, Transport, tracectl};
 
 use hosts::Hosts;
 use skip::skip;

@@ -8,7 +8,7 @@ use tracepoint::{Channel, Session};
 use tracepoint_reader::Trace;
 use tracepoint_store::{IngestOptions, Store, ingest};
 
-use tracepoint_made::{EventKind, Field, Made, Random};
+use crate::traces::{EventKind, Field, TraceSpec, Random};
 
 tracepoint::define_trace! {
     provider = "shop";
@@ -73,7 +73,7 @@ pub fn record(trace: &Path, session: &str, ring: usize, requests: u64) {
 pub fn made(trace: &Path, seed: u64, host: &str, day: u64, fields: Vec<(String, Field)>) -> u64 {
     // Make the seed odd: seeds that differ in the lowest bit only give the same numbers.
     let mut random = Random(2 * seed + 1);
-    let made = Made {
+    let made = TraceSpec {
         uuid: std::array::from_fn(|_| random.number() as u8),
         host: host.to_owned(),
         session: "disks".to_owned(),

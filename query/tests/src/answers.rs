@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::Query;
+use crate::queries::Query;
 
 /// Rows of values: times as nanoseconds, days as texts.
 pub type Rows = Vec<Vec<Value>>;

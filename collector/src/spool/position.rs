@@ -7,7 +7,7 @@
 //!
 //! or the line `done`, when the broker has everything.
 
-use crate::hub::put;
+use crate::files::put;
 use std::fmt::Write;
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -21,11 +21,11 @@ const DONE: &str = "done\n";
 
 /// A position in a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(crate) struct Place {
     /// Number of stored packets before it: published ones, and ones lost to the broker.
-    pub(super) passed: u64,
+    pub(crate) passed: u64,
     /// The number of the last published packet, or [`NO_SEQ`].
-    pub(super) last: u64,
+    pub(crate) last: u64,
 }
 
 impl Default for Place {
@@ -36,11 +36,11 @@ impl Default for Place {
 
 /// Progress of publishing a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Position {
+pub(crate) struct Position {
     /// Offset in the log up to which the broker has its messages.
-    pub(super) log: u64,
+    pub(crate) log: u64,
     /// Position in each stream.
-    pub(super) streams: Vec<Place>,
+    pub(crate) streams: Vec<Place>,
 }
 
 /// Returns whether the trace in this directory is published completely.
@@ -50,7 +50,7 @@ pub(crate) fn has_published(root: &Path) -> bool {
 
 impl Position {
     /// Reads the position of an earlier collector. If the file is missing or damaged, starts from the beginning: publishing again is safe.
-    pub(super) fn read(root: &Path) -> Self {
+    pub(crate) fn read(root: &Path) -> Self {
         let text = fs::read_to_string(root.join(POSITION)).unwrap_or_default();
         Self::parse(&text).unwrap_or_default()
     }
@@ -86,12 +86,12 @@ impl Position {
     }
 
     /// Writes the position.
-    pub(super) fn write(&self, root: &Path) -> io::Result<()> {
+    pub(crate) fn write(&self, root: &Path) -> io::Result<()> {
         put(root, POSITION, self.text().as_bytes())
     }
 
     /// Records that everything is published, and removes the log.
-    pub(super) fn done(root: &Path) -> io::Result<()> {
+    pub(crate) fn done(root: &Path) -> io::Result<()> {
         put(root, POSITION, DONE.as_bytes())?;
         match fs::remove_file(root.join(super::log::LOG)) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error),

@@ -10,19 +10,19 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::Outcome;
+use super::Outcome;
 
 /// Timeout for operations that normally take a moment.
 const DEADLINE: Duration = Duration::from_secs(180);
 
 /// A program that is killed on drop. Its standard output and standard error go to two files.
 #[derive(Debug)]
-pub struct Running {
+pub struct ChildProgram {
     child: Child,
     output: PathBuf,
 }
 
-impl Running {
+impl ChildProgram {
     /// Starts a program. Its standard output is appended to `output`, its standard error to the same name with `.errors`.
     ///
     /// # Errors
@@ -84,7 +84,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for ChildProgram {
     fn drop(&mut self) {
         // Fails if it has ended already.
         let _ = self.child.kill();

@@ -8,8 +8,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::Outcome;
-use crate::programs::{Running, wait_for};
+use super::Outcome;
+use super::programs::{ChildProgram, wait_for};
 
 /// The servers of the cluster. Each has a port for clients and one for monitoring.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct Brokers {
 
 #[derive(Debug)]
 struct Server {
-    running: Option<Running>,
+    running: Option<ChildProgram>,
     place: PathBuf,
     port: u16,
     monitor: u16,
@@ -60,14 +60,14 @@ impl Brokers {
         let server = &mut self.servers[number];
         let mut command = Command::new("nats-server");
         command.arg("-c").arg(server.place.join("nats.conf"));
-        server.running = Some(Running::start(&mut command, &server.place.join("server"))?);
+        server.running = Some(ChildProgram::start(&mut command, &server.place.join("server"))?);
         let port = server.port;
         wait_for("nats-server listens", || Ok(TcpStream::connect(("127.0.0.1", port)).ok()))?;
         Ok(())
     }
 
     pub(crate) fn kill(&mut self, number: usize) -> Outcome {
-        self.servers[number].running.as_mut().map_or(Ok(()), Running::kill)
+        self.servers[number].running.as_mut().map_or(Ok(()), ChildProgram::kill)
     }
 
     /// Stops all servers. Returns their processor time in seconds.

@@ -17,12 +17,12 @@ use serde_json::Value;
 use tracepoint_reader::Trace;
 use tracepoint_store::{IngestOptions, Store, ingest};
 
-use crate::balance::{Balance, Counts};
-use crate::brokers::{Brokers, free_port};
-use crate::figures::processor_seconds;
-use crate::programs::{Running, tracectl, wait_for};
-use crate::services::Played;
-use crate::{Day, Figures, Outcome};
+use super::balance::{Balance, Counts};
+use super::brokers::{Brokers, free_port};
+use super::figures::processor_seconds;
+use super::programs::{ChildProgram, tracectl, wait_for};
+use super::services::ServiceReport;
+use super::{Day, Figures, Outcome};
 
 /// The processes between the hosts and the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,12 +66,12 @@ pub struct Chain {
     hosts: Vec<Host>,
     brokers: Option<Brokers>,
     collectors: Vec<Collector>,
-    recordings: Vec<Running>,
+    recordings: Vec<ChildProgram>,
 }
 
 #[derive(Debug)]
 struct Collector {
-    running: Running,
+    running: ChildProgram,
     /// The ports for control and for data.
     ports: [u16; 2],
     seconds: f64,
@@ -91,7 +91,7 @@ impl Settings {
         self.place.join(format!("collected{collector}"))
     }
 
-    fn collector(&self, number: usize, ports: [u16; 2], brokers: Option<&Brokers>) -> Outcome<Running> {
+    fn collector(&self, number: usize, ports: [u16; 2], brokers: Option<&Brokers>) -> Outcome<ChildProgram> {
         let mut command = Command::new(&self.tracectl);
         command.args(["collect", "--json", "--no-key", "--live", "127.0.0.1:0", "--gap-time", "30s"]);
         for (option, port) in ["--control", "--data"].into_iter().zip(ports) {
@@ -103,12 +103,12 @@ impl Settings {
         let log = self.place.join(format!("collector{number}"));
         let lines = || fs::read_to_string(&log).unwrap_or_default().lines().count();
         let before = lines();
-        let running = Running::start(command.arg("-o").arg(self.output(number)), &log)?;
+        let running = ChildProgram::start(command.arg("-o").arg(self.output(number)), &log)?;
         wait_for("a collector listens", || Ok((lines() > before).then_some(())))?;
         Ok(running)
     }
 
-    fn recording(&self, number: usize, host: &Host, to: [&str; 2]) -> Outcome<Running> {
+    fn recording(&self, number: usize, host: &Host, to: [&str; 2]) -> Outcome<ChildProgram> {
         let place = self.place.join(format!("host{number}"));
         fs::create_dir_all(&place)?;
         let mut command = Command::new(&host.enter[0]);
@@ -121,7 +121,7 @@ impl Settings {
             .arg(place.join("pid"));
         command.args(["--seed", &self.day.seed.to_string(), "--rate", &self.day.rate.to_string()]);
         command.args(["--played", &self.day.played.as_millis().to_string()]);
-        Running::start(command.env("TRACEPOINT_RUN_DIR", place.join("run")), &place.join("record"))
+        ChildProgram::start(command.env("TRACEPOINT_RUN_DIR", place.join("run")), &place.join("record"))
     }
 }
 
@@ -250,13 +250,13 @@ impl Chain {
 }
 
 /// Parses the final report of a recording, and the services' report before it.
-fn report(recording: &Running) -> Outcome<(Counts, Option<Played>)> {
+fn report(recording: &ChildProgram) -> Outcome<(Counts, Option<ServiceReport>)> {
     let said = recording.said()?;
     let lines = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let (mut counts, mut played) = (None, None);
     for line in lines {
         if line.get("processor_seconds").is_some() {
-            played = Some(serde_json::from_value::<Played>(line)?);
+            played = Some(serde_json::from_value::<ServiceReport>(line)?);
         } else if let Some(numbers) = line.get("counters") {
             counts = Some(serde_json::from_value::<Counts>(numbers.clone())?);
         }

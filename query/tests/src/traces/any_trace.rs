@@ -1,8 +1,8 @@
 //! Traces with events of any schema.
 
-use crate::{EventKind, Field, Made, Random};
+use super::{EventKind, Field, TraceSpec, Random};
 
-impl Made {
+impl TraceSpec {
     /// A small trace that uses all features.
     pub fn random(random: &mut Random) -> Self {
         let mut kinds = Vec::new();

@@ -1,14 +1,7 @@
-//! Queries with one correct answer, independent of the engine: `*.sql` in this crate, the stores that they run on, and a comparison of answers. Used
-//! by tests only.
-
-mod answers;
-pub mod processes;
-pub mod stores;
+//! Queries with one correct answer, independent of the engine: `queries/*.sql` in this crate.
 
 use std::fs;
 use std::path::Path;
-
-pub use answers::{Rows, assert_equal};
 
 /// A query in the SQL of an engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,8 +24,8 @@ impl Query {
 /// # Panics
 /// If a file cannot be read, or its first line is not a comment.
 pub fn queries(engine: &str) -> Vec<Query> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let files = fs::read_dir(directory).expect("the directory of this crate").filter_map(Result::ok);
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("queries");
+    let files = fs::read_dir(&directory).expect("a directory of this crate").filter_map(Result::ok);
     let names = files.filter_map(|file| file.file_name().to_str()?.strip_suffix(".sql").map(str::to_owned));
     let mut names: Vec<_> = names.filter(|name| !name.contains('.')).collect();
     names.sort();

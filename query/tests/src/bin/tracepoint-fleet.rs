@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
-use tracepoint_fleet::{Chain, Day, Host, Outcome, Plan, Settings, Transport, services};
+use tracepoint_query_tests::fleet::{Chain, Day, Host, Outcome, Plan, Settings, Transport, services};
 
 #[derive(Debug, Parser)]
 #[command(name = "tracepoint-fleet", about = "A day of a fleet, by simulation and on paper")]

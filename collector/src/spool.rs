@@ -1,9 +1,15 @@
 //! The unpublished part of a trace: its log and stream files, from a position on.
 
-use super::chunk::Chunk;
-use super::log::{LOG, frame_at};
-use super::position::{Place, Position};
+mod chunk;
+mod log;
+mod position;
+
+pub(crate) use log::{LOG, LogWriter};
+pub(crate) use position::{Place, Position, has_published};
+
 use crate::names::sanitised;
+use chunk::Chunk;
+use log::frame_at;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -28,21 +34,21 @@ struct Stream {
 
 /// A packet to publish.
 #[derive(Debug)]
-pub(super) struct Packet {
+pub(crate) struct Packet {
     /// The number of its stream, and the stream's position after it.
-    pub(super) stream: usize,
-    pub(super) behind: Place,
+    pub(crate) stream: usize,
+    pub(crate) behind: Place,
     /// The number of the previous packet.
-    pub(super) previous: u64,
-    pub(super) file: Arc<File>,
-    pub(super) offset: u64,
+    pub(crate) previous: u64,
+    pub(crate) file: Arc<File>,
+    pub(crate) offset: u64,
     /// Size in bytes without padding.
-    pub(super) size: usize,
+    pub(crate) size: usize,
 }
 
 /// The next item of a stream.
 #[derive(Debug)]
-pub(super) enum Item {
+pub(crate) enum Item {
     Packet(Packet),
     /// Packets that were removed before they were read.
     Removed {
@@ -54,12 +60,12 @@ pub(super) enum Item {
 
 /// A trace that is published.
 #[derive(Debug)]
-pub(super) struct Spool {
-    pub(super) root: PathBuf,
-    pub(super) name: String,
-    pub(super) publication: Publication,
+pub(crate) struct Spool {
+    pub(crate) root: PathBuf,
+    pub(crate) name: String,
+    pub(crate) publication: Publication,
     /// Progress at the broker.
-    pub(super) position: Position,
+    pub(crate) position: Position,
     log: File,
     /// Offset up to which the log is read.
     read: u64,
@@ -77,7 +83,7 @@ pub(super) struct Spool {
 
 impl Spool {
     /// Opens the spool of the session in this directory; `None` if it has no log.
-    pub(super) fn open(root: &Path) -> io::Result<Option<Self>> {
+    pub(crate) fn open(root: &Path) -> io::Result<Option<Self>> {
         let log = match File::open(root.join(LOG)) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             result => result?,
@@ -104,7 +110,7 @@ impl Spool {
     }
 
     /// Restarts at the position: data read beyond it is read again.
-    pub(super) fn rewind(&mut self) -> io::Result<()> {
+    pub(crate) fn rewind(&mut self) -> io::Result<()> {
         (self.read, self.from, self.chunk, self.is_whole) = (0, 0, None, false);
         self.control.clear();
         self.streams.clear();
@@ -113,7 +119,7 @@ impl Spool {
     }
 
     /// Reads new frames of the log.
-    pub(super) fn refresh(&mut self) -> io::Result<()> {
+    pub(crate) fn refresh(&mut self) -> io::Result<()> {
         while let Some(logged) = frame_at(&self.log, self.read)? {
             self.read = logged.end;
             let message = match logged.message() {
@@ -161,22 +167,22 @@ impl Spool {
     }
 
     /// Removes and returns the next message of the log, with its end offset.
-    pub(super) fn pop_control(&mut self) -> Option<(Publish, u64)> {
+    pub(crate) fn pop_control(&mut self) -> Option<(Publish, u64)> {
         self.control.pop_front()
     }
 
     /// Returns whether the broker has the beginning of the trace. The first message is metadata; without metadata there is no trace.
-    pub(super) const fn has_begun(&self) -> bool {
+    pub(crate) const fn has_begun(&self) -> bool {
         self.position.log > 0
     }
 
     /// Returns whether the sender has sent its account, after which nothing follows.
-    pub(super) const fn has_account(&self) -> bool {
+    pub(crate) const fn has_account(&self) -> bool {
         self.is_whole
     }
 
     /// Returns the messages that end the trace. They count the packets that the collector has stored, so packets that it removed count as missing.
-    pub(super) fn end(&self) -> Vec<Publish> {
+    pub(crate) fn end(&self) -> Vec<Publish> {
         let entry = |(number, stream): (usize, &Stream)| ClosedStream {
             handle: number as u64,
             last: stream.place.last,
@@ -190,18 +196,18 @@ impl Spool {
     }
 
     /// Returns the number of bytes in the log.
-    pub(super) const fn log_size(&self) -> u64 {
+    pub(crate) const fn log_size(&self) -> u64 {
         self.read
     }
 
     /// Returns the class, instance and name of a stream.
-    pub(super) fn stream(&self, number: usize) -> ((u32, u64), &str) {
+    pub(crate) fn stream(&self, number: usize) -> ((u32, u64), &str) {
         let stream = &self.streams[number];
         (stream.key, &stream.name)
     }
 
     /// Returns the next item, if there is one.
-    pub(super) fn next(&mut self) -> io::Result<Option<Item>> {
+    pub(crate) fn next(&mut self) -> io::Result<Option<Item>> {
         loop {
             if self.chunk.is_none() {
                 self.chunk = Chunk::find(&self.root, self.from)?;
@@ -260,24 +266,24 @@ impl Spool {
     }
 
     /// Returns the number of the last packet read of a stream, or [`NO_SEQ`](tracepoint_wire::stream::NO_SEQ).
-    pub(super) fn last(&self, number: u64) -> Option<u64> {
+    pub(crate) fn last(&self, number: u64) -> Option<u64> {
         Some(self.streams.get(usize::try_from(number).ok()?)?.place.last)
     }
 
     /// Skips a packet that was read: the next one of its stream refers to the packet before it.
-    pub(super) fn pass_over(&mut self, number: usize, previous: u64) -> Place {
+    pub(crate) fn pass_over(&mut self, number: usize, previous: u64) -> Place {
         let place = &mut self.streams[number].place;
         place.last = previous;
         *place
     }
 
     /// Returns whether there is something to publish.
-    pub(super) fn has_more(&mut self) -> bool {
+    pub(crate) fn has_more(&mut self) -> bool {
         !self.control.is_empty() || self.is_whole || self.unpublished().is_ok_and(|packets| packets > 0)
     }
 
     /// Returns the number of stored packets that the broker does not have.
-    pub(super) fn unpublished(&mut self) -> io::Result<u64> {
+    pub(crate) fn unpublished(&mut self) -> io::Result<u64> {
         let mut last;
         let chunk = match &mut self.chunk {
             Some(chunk) if !chunk.is_over(&self.root)? => chunk,

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::day::DAY_SECONDS;
-use crate::{Figures, Outcome};
+use super::day::DAY_SECONDS;
+use super::{Figures, Outcome};
 
 /// Numbers of hosts in the page's fleets.
 const SIZES: [u64; 3] = [10, 1_000, 100_000];

@@ -4,7 +4,7 @@
 //! [`Day`]; `tracectl collect`, optionally behind a cluster of `nats-server`s; the store; and `DuckDB`, which counts its rows. [`Balance`] compares
 //! these counts with the senders' accounts. [`Plan`] extrapolates the measured [`Figures`] to fleets of other sizes.
 //!
-//! Not published: used by tests, and for the figures of `docs/fleet.md`.
+//! The figures of `docs/fleet.md` are from the program `tracepoint-fleet` of this crate.
 
 #![expect(
     clippy::cast_precision_loss,
@@ -26,7 +26,7 @@ pub use chain::{Chain, Host, Settings, Transport};
 pub use day::Day;
 pub use figures::Figures;
 pub use plan::Plan;
-pub use programs::{Running, tracectl};
+pub use programs::{ChildProgram, tracectl};
 
 /// The result of a step of the chain.
 pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-use crate::Outcome;
+use super::Outcome;
 
 /// Measured costs of a chain, summed over all hosts. Times are processor times.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -42,7 +42,7 @@ impl Figures {
     /// # Errors
     /// If the file cannot be parsed.
     pub fn measured() -> Outcome<Self> {
-        Ok(serde_json::from_str(include_str!("../figures.json"))?)
+        Ok(serde_json::from_str(include_str!("../../figures.json"))?)
     }
 
     /// A sum divided by the number of events.

@@ -7,7 +7,7 @@ use std::process::Command;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Figures, Outcome};
+use super::{Figures, Outcome};
 
 /// Final report of a host's recorder, taken from the account of the traced program.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct Balance {
 }
 
 #[derive(Deserialize)]
-struct Found {
+struct StoreCounts {
     rows: BTreeMap<String, u64>,
     accounts: BTreeMap<String, u64>,
     seconds: f64,
@@ -46,12 +46,12 @@ impl Balance {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let packages = root.join("../../target/tools/duckdb");
         let mut command = Command::new("python3");
-        let output = command.arg(root.join("src/read_store.py")).arg(store).env("PYTHONPATH", packages).output()?;
+        let output = command.arg(root.join("read_store.py")).arg(store).env("PYTHONPATH", packages).output()?;
         if !output.status.success() {
             let errors = String::from_utf8_lossy(&output.stderr).into_owned();
             return Err(format!("DuckDB, which scripts/setup.sh installs, cannot read the store: {errors}").into());
         }
-        let found: Found = serde_json::from_slice(&output.stdout)?;
+        let found: StoreCounts = serde_json::from_slice(&output.stdout)?;
         (self.rows, self.accounts, figures.query_seconds) = (found.rows, found.accounts, found.seconds);
         Ok(())
     }
