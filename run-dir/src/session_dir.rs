@@ -97,6 +97,8 @@ impl KeepDead {
 pub struct ProcessDir {
     /// The parent of the session's directory, and the directory's name; `None` if the user chose the path, which is then not removed.
     sessions: Option<(PrivateDir, String)>,
+    /// The run directory, if it contains the session's directory.
+    run_dir: Option<PathBuf>,
     session: PrivateDir,
     rings: PrivateDir,
     name: String,
@@ -122,18 +124,18 @@ impl ProcessDir {
     }
 
     fn try_make(options: &Options, session: &str) -> Result<Self, RingDirError> {
-        let (sessions, session) = match &options.place {
+        let (sessions, run_dir, session) = match &options.place {
             Place::RunDir => {
                 let run_dir = RunDir::of_traced_process().map_err(RingDirError::RunDir)?;
                 let sessions = run_dir.subdir(SESSIONS)?;
                 options.check_file_system(&sessions)?;
                 let dir = sessions.subdir(session)?;
-                (Some((sessions, session.to_owned())), dir)
+                (Some((sessions, session.to_owned())), Some(run_dir.path().to_owned()), dir)
             }
             Place::At(path) => {
                 let dir = PrivateDir::at(path)?;
                 options.check_file_system(&dir)?;
-                (None, dir)
+                (None, None, dir)
             }
         };
         let rings = session.subdir(RINGS)?;
@@ -143,12 +145,22 @@ impl ProcessDir {
         // These are not needed again until the end.
         sessions.iter().map(|(sessions, _)| sessions).chain([&session, &rings]).for_each(PrivateDir::close);
         let (dir, lock) = (Arc::new(dir), Mutex::new(Some(lock)));
-        Ok(Self { sessions, session, rings, name, dir, path, keep_dead: options.keep_dead, lock })
+        Ok(Self { sessions, run_dir, session, rings, name, dir, path, keep_dead: options.keep_dead, lock })
     }
 
     /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Its name, which contains the id of this process.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The run directory; `None` if the user chose another place.
+    pub fn run_dir(&self) -> Option<&Path> {
+        self.run_dir.as_deref()
     }
 
     pub(crate) fn metadata_path(&self) -> PathBuf {

@@ -4,14 +4,13 @@
 //! directory, applies them, and acknowledges the result. `docs/format-run-directory.md` describes the files and the order in which they are
 //! written.
 //!
-//! `worker` is the thread. At each scan it updates `context` (the process and its events), and applies each session's file as an
-//! `active_session`; `current_errors` stores the errors and the times of the retries. `entry` and `description` publish the process.
+//! `worker` is the thread. At each scan it updates `context` (the process and its events), and has a
+//! `session_follower` apply each session's file; `current_errors` stores the errors and the times of the retries. `entry` and `description` publish the process.
 //! `environment` starts the recording requested by `TRACEPOINT`. `late_markers` handles events that are registered while the program runs,
 //! `fork` forked children, `worker::changed_identity` a process that changes its user or rights, and `running` the end of the process.
 //! Sessions can end without a free descriptor (`spare_descriptors`), and without space in the run directory, because replaced files have
 //! spares.
 
-mod active_session;
 mod builder;
 mod context;
 mod current_errors;
@@ -22,10 +21,11 @@ mod error;
 mod file_version;
 mod fork;
 mod late_markers;
-mod named_outputs;
 mod recordings;
 mod running;
+mod session_follower;
 mod spare_descriptors;
+mod trusted_outputs;
 mod wakeup;
 mod watch;
 mod worker;
@@ -33,7 +33,7 @@ mod worker;
 pub use builder::AgentBuilder;
 pub use error::AgentError;
 
-use crate::session::{RecordingHandle, SessionError};
+use crate::session::{SessionError, SharedRecording};
 use crate::state::{Dump, StateDump, state_dump};
 use recordings::Recordings;
 use std::io::Write;
@@ -213,7 +213,7 @@ impl Agent {
         self.recording(name)?.flush()
     }
 
-    fn recording(&self, name: &str) -> Result<Arc<RecordingHandle>, SessionError> {
+    fn recording(&self, name: &str) -> Result<Arc<SharedRecording>, SessionError> {
         if self.process != process::id() {
             return Err(SessionError::Forked { name: name.to_owned(), process: self.process });
         }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tracepoint_core::field::FieldType;
 use tracepoint_core::private::update_lock;
 use tracepoint_core::{Level, Marker};
+use tracepoint_reader::process::ProcessKey;
 use tracepoint_run_dir::notice::Notice;
 use tracepoint_session_spec::event_filter::EventFilter;
 
@@ -31,6 +32,14 @@ impl PlannedEvent {
     pub(crate) fn level(&self) -> Level {
         self.markers[0].level()
     }
+}
+
+/// The process, and its events that a session can record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Program<'a> {
+    pub(crate) key: ProcessKey,
+    pub(crate) executable: &'a str,
+    pub(crate) events: &'a [PlannedEvent],
 }
 
 /// The properties that two markers of one event share.

@@ -1,12 +1,11 @@
 //! Matches the rules of a session with the events of a process, for sessions in code and in files alike.
 
-use crate::event::PlannedEvent;
+use crate::event::{PlannedEvent, Program};
 use crate::statistics::{PlannedStatistic, plan};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tracepoint_core::clock::{self, Clock};
 use tracepoint_probes::Sample;
-use tracepoint_reader::process::ProcessKey;
 use tracepoint_run_dir::notice::Notice;
 use tracepoint_session_spec::event_filter::{Condition, EventFilter, RateConditions, RuleConditions};
 use tracepoint_session_spec::limit::Bucket;
@@ -15,7 +14,7 @@ use tracepoint_session_spec::{Compiled, RuleEntry, RuleError, RuleProblem, Sessi
 
 /// The events that a session records in this process, with their filters.
 #[derive(Debug, Default)]
-pub(crate) struct Matched {
+pub(crate) struct RuleMatch {
     pub(crate) events: Vec<PlannedEvent>,
     /// For each rule: the number of events that it applies to, or its error; `None` if the rule is for another process.
     pub(crate) rules: Vec<Option<Result<usize, RuleError>>>,
@@ -32,14 +31,9 @@ pub(crate) struct Matched {
 pub(crate) struct Matcher(BTreeMap<String, RateConditions>);
 
 impl Matcher {
-    /// Matches the rules with the events of this process, whose program is `exe`.
-    pub(crate) fn run(
-        &mut self,
-        spec: &SessionSpec,
-        process: ProcessKey,
-        exe: &str,
-        events: &[PlannedEvent],
-    ) -> Matched {
+    /// Matches the rules with the events of the program.
+    pub(crate) fn run(&mut self, spec: &SessionSpec, program: Program<'_>) -> RuleMatch {
+        let events = program.events;
         let candidates: Vec<_> =
             events.iter().map(|event| Candidate { name: event.declared(), level: event.level() }).collect();
         let names = spec.channel_names();
@@ -80,7 +74,7 @@ impl Matcher {
             }
             Ok(applies)
         };
-        let selected = select_with(spec, process, exe, &candidates, apply);
+        let selected = select_with(spec, program.key, program.executable, &candidates, apply);
         self.0 = buckets;
         // A rule without a channel excludes events from all of them, and from the statistics.
         let is_excluded = |index: usize| selected.excluded.iter().all(|excluded| excluded[index]);
@@ -88,7 +82,7 @@ impl Matcher {
             planned.parts.retain(|part| !is_excluded(part.index));
         }
         statistics.retain(PlannedStatistic::is_whole);
-        let mut matched = Matched { rules: selected.rules, statistics, ..Matched::default() };
+        let mut matched = RuleMatch { rules: selected.rules, statistics, ..RuleMatch::default() };
         for (channel, conditions) in conditions.into_iter().enumerate() {
             for (index, (event, conditions)) in events.iter().zip(conditions).enumerate() {
                 if selected.recorded[channel][index] {

@@ -1,43 +1,42 @@
 //! Sessions: rules, the running recording, and its final account.
 //!
-//! A `builder` creates a description. A `recording` runs it, both in code and for the agent: it opens `channels` with `rings`, creates its
-//! sinks (`active_sink`), and subscribes to the events (`live`). `changes` adds and removes channels and sinks. Threads that must not wait
-//! for the session's lock use its `handle`, for example the `panic_hook`. `ending` ends a session on another thread if its sinks block, so
-//! that other sessions continue.
+//! A `builder` creates a description, and `rule_check` checks what its rules match. `running` has the life of a session, for sessions in code
+//! and for the agent alike; its `ended` recordings finish on other threads if their sinks block. A `recording` is started with `settings`: it
+//! opens `channels` with `rings`, creates its sinks (`active_sink`), and enables the events (`enabled_events`). `changes` adds and removes
+//! channels and sinks. Threads that must not wait for the session's lock use the `shared_recording`, for example `panic_snapshot`.
 
 mod active_sink;
 mod budget_thread;
 mod builder;
 mod changes;
 mod channels;
-mod ending;
+mod enabled_events;
+mod ended;
 mod error;
-mod handle;
 mod in_code;
-mod live;
 mod output_list;
-mod panic_hook;
+mod panic_snapshot;
+mod pending_summary;
 mod recording;
 mod rings;
+mod rule_check;
+mod running;
+mod settings;
+mod shared_recording;
 mod start_guard;
 mod status;
 
 pub use builder::SessionBuilder;
-pub(crate) use changes::Changed;
-pub(crate) use ending::Ending;
 pub use error::SessionError;
-pub(crate) use handle::RecordingHandle;
+pub(crate) use pending_summary::PendingSummary;
 pub(crate) use recording::Recording;
+pub(crate) use running::{RunningSession, Target};
+pub(crate) use settings::RecordingSettings;
+pub(crate) use shared_recording::SharedRecording;
 pub use status::{SinkFailure, Status, Summary};
 
-use crate::budget::BudgetWatch;
 use crate::catalog;
-use crate::drain_thread::shared::SharedDrain;
-use crate::event::all_events;
-use crate::rule_match::{Matched, Matcher};
-use crate::state::Round;
-use crate::statistics::{Home, PlannedStatistic, RunningStatistics};
-use crate::trigger::InProcessTriggers;
+use crate::event::{Program, all_events};
 use budget_thread::BudgetThread;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -69,25 +68,18 @@ pub struct Session {
     name: String,
     /// The process that started it.
     process: u32,
-    drain: Option<Arc<SharedDrain>>,
     /// `None` if the recording had ended before.
-    handle: Option<Arc<RecordingHandle>>,
-    active: Arc<Mutex<Active>>,
+    shared: Option<Arc<SharedRecording>>,
+    state: Arc<Mutex<SessionState>>,
     /// Checks the session's budget, if it has one.
     budget: Option<BudgetThread>,
 }
 
-/// A session's description, and the recording made from it.
-struct Active {
-    spec: SessionSpec,
-    matcher: Matcher,
-    budget: BudgetWatch,
+/// The part of a session in code that its lock protects.
+struct SessionState {
+    session: RunningSession,
+    /// Deviations from the description since the start.
     notices: Vec<Notice>,
-    statistics: RunningStatistics,
-    /// Ends before the recording, because its actions need the rings.
-    triggers: InProcessTriggers,
-    /// `None` once it has stopped.
-    recording: Option<Recording>,
 }
 
 impl Session {
@@ -96,23 +88,12 @@ impl Session {
         SessionBuilder::new(name.into())
     }
 
-    fn new(
-        mut recording: Recording,
-        spec: SessionSpec,
-        matcher: Matcher,
-        triggers: InProcessTriggers,
-        statistics: RunningStatistics,
-    ) -> Result<Self, SessionError> {
-        let (name, process, drain) = (recording.name().to_owned(), recording.process(), recording.drain());
-        let handle = recording.handle();
-        let notices = std::mem::take(&mut recording.notices);
-        let mut budget = BudgetWatch::default();
-        budget.follow(spec.budget.as_ref());
-        let has_budget = spec.budget.is_some();
-        let active = Active { spec, matcher, budget, notices, statistics, triggers, recording: Some(recording) };
-        let active = Arc::new(Mutex::new(active));
-        let budget = has_budget.then(|| BudgetThread::start(&active)).transpose().map_err(SessionError::Thread)?;
-        Ok(Self { name, process, drain, handle, active, budget })
+    fn new(name: String, session: RunningSession, notices: Vec<Notice>) -> Result<Self, SessionError> {
+        let shared = session.recording.as_ref().and_then(Recording::shared);
+        let has_budget = session.spec.as_ref().is_some_and(|spec| spec.budget.is_some());
+        let state = Arc::new(Mutex::new(SessionState { session, notices }));
+        let budget = has_budget.then(|| BudgetThread::start(&state)).transpose().map_err(SessionError::Thread)?;
+        Ok(Self { name, process: process::id(), shared, state, budget })
     }
 
     /// The session's name.
@@ -122,27 +103,25 @@ impl Session {
 
     /// Returns deviations from the description, from the start until now.
     pub fn notices(&self) -> Vec<Notice> {
-        self.inspect(|active| active.notices.clone())
+        self.inspect(|state| state.notices.clone())
     }
 
     /// Returns the current description. A sink that is an object appears in it by its name.
     pub fn spec(&self) -> SessionSpec {
-        self.inspect(|active| active.spec.clone())
+        self.inspect(|state| state.session.spec.clone()).unwrap_or_default()
     }
 
     /// The session's sinks, with their descriptions.
     pub fn sinks(&self) -> Vec<(SinkId, SinkSpec)> {
-        self.inspect(|active| active.recording.as_ref().map(Recording::sinks).unwrap_or_default())
+        self.inspect(|state| state.session.recording.as_ref().map(Recording::sinks).unwrap_or_default())
     }
 
     /// The current counters; they may change while they are read. In a forked child the status is empty.
     ///
     /// Waits for a sink that is being written to.
     pub fn status(&self) -> Status {
-        let drain = self.drain.as_ref().filter(|_| self.is_ours());
-        let status =
-            |shared: &Arc<SharedDrain>| shared.with(|drain| Status::new(drain.report(), shared.rounds().counters()));
-        drain.and_then(status).unwrap_or_default()
+        let shared = self.shared.as_ref().filter(|_| self.is_ours());
+        shared.and_then(|shared| shared.status()).unwrap_or_default()
     }
 
     /// Returns the results so far of the rules with a [statistic](Rule::statistic) in this process; empty in a forked child.
@@ -163,12 +142,12 @@ impl Session {
     /// # }
     /// ```
     pub fn statistics(&self) -> Vec<StatisticResult> {
-        self.inspect(|active| active.statistics.results())
+        self.inspect(|state| state.session.statistics.results())
     }
 
     /// Returns the status of the [state dumps](crate::state_dump) that ran for the session; empty in a forked child.
     pub fn state_dumps(&self) -> Vec<StateDumpStatus> {
-        self.inspect(|active| active.recording.as_ref().map(Recording::state_dumps).unwrap_or_default())
+        self.inspect(|state| state.session.state_dumps())
     }
 
     /// Adds a rule while the session runs: from now on the events that it matches are recorded, and the [state dumps](crate::state_dump)
@@ -234,19 +213,15 @@ impl Session {
     ///
     /// If the sink cannot be made or started. In a forked child and inside a probe, as [`stop`](Self::stop).
     pub fn add_sink(&self, sink: impl Into<SinkSource>) -> Result<SinkId, SessionError> {
-        self.check_caller()?;
-        let mut active = self.lock();
-        let Active { spec, notices, recording, .. } = &mut *active;
-        let recording = recording.as_mut().ok_or_else(|| self.stopped())?;
         let sink = sink.into();
         let described = sink.spec();
-        let mut wanted = spec.clone();
-        wanted.sinks.push(described);
-        wanted.check_in_process().map_err(SessionError::Spec)?;
-        let id = recording.add_sink(sink, notices)?;
-        in_code::publish(recording, &wanted);
-        *spec = wanted;
-        Ok(id)
+        self.change_recording(
+            |spec, _| {
+                spec.sinks.push(described);
+                Ok(())
+            },
+            |recording, notices| recording.add_sink(sink, notices),
+        )
     }
 
     /// Removes a sink while the session runs: it gets the packets in the rings, except those of flight recorders, and is finished. The report
@@ -257,21 +232,18 @@ impl Session {
     /// [`SessionError::NoSuchSink`] if it does not exist; [`SessionError::Spec`] if it is the last one and a channel needs one. In a forked
     /// child and inside a probe, as [`stop`](Self::stop).
     pub fn remove_sink(&self, sink: SinkId) -> Result<SinkReport, SessionError> {
-        self.check_caller()?;
-        let mut active = self.lock();
-        let Active { spec, recording, .. } = &mut *active;
-        let recording = recording.as_mut().ok_or_else(|| self.stopped())?;
-        let others = recording.sinks().into_iter().filter(|(id, _)| *id != sink).map(|(_, spec)| spec);
-        let mut wanted = spec.clone();
-        wanted.sinks = others.collect();
-        if wanted.sinks.len() == spec.sinks.len() {
-            return Err(SessionError::NoSuchSink { name: self.name.clone() });
-        }
-        wanted.check_in_process().map_err(SessionError::Spec)?;
-        let report = recording.remove_sink(sink)?;
-        in_code::publish(recording, &wanted);
-        *spec = wanted;
-        Ok(report)
+        self.change_recording(
+            |spec, recording| {
+                let before = spec.sinks.len();
+                let others = recording.sinks().into_iter().filter(|(id, _)| *id != sink);
+                spec.sinks = others.map(|(_, spec)| spec).collect();
+                if spec.sinks.len() == before {
+                    return Err(SessionError::NoSuchSink { name: self.name.clone() });
+                }
+                Ok(())
+            },
+            |recording, _| recording.remove_sink(sink),
+        )
     }
 
     /// Adds a channel while the session runs: rules that are enabled later may name it.
@@ -281,17 +253,14 @@ impl Session {
     /// If a channel of that name exists or existed; if it cannot be opened; if a sink cannot take packets of another channel.
     /// In a forked child and inside a probe, as [`stop`](Self::stop).
     pub fn add_channel(&self, channel: Channel) -> Result<(), SessionError> {
-        self.check_caller()?;
-        let mut active = self.lock();
-        let Active { spec, recording, .. } = &mut *active;
-        let recording = recording.as_mut().ok_or_else(|| self.stopped())?;
-        let mut wanted = spec.clone();
-        wanted.channels.push(ChannelSpec::from(&channel));
-        wanted.check_in_process().map_err(SessionError::Spec)?;
-        recording.add_channel(channel)?;
-        in_code::publish(recording, &wanted);
-        *spec = wanted;
-        Ok(())
+        let described = ChannelSpec::from(&channel);
+        self.change_recording(
+            |spec, _| {
+                spec.channels.push(described);
+                Ok(())
+            },
+            |recording, _| recording.add_channel(channel),
+        )
     }
 
     /// Removes a channel while the session runs, and the rules that name it: its events are disabled, and the sinks get the packets in its
@@ -311,18 +280,37 @@ impl Session {
         self.change(remove, None)
     }
 
-    /// Changes the description, and applies it to the recording. `added` is a rule that must match an event.
+    /// Changes the description, and applies it. `added` is a rule that must match an event.
     fn change(
         &self,
         change: impl FnOnce(&mut SessionSpec) -> Result<(), SessionError>,
         added: Option<&Rule>,
     ) -> Result<(), SessionError> {
         self.check_caller()?;
-        let mut active = self.lock();
-        let mut wanted = active.spec.clone();
+        let mut state = self.lock();
+        let mut wanted = state.session.spec.clone().ok_or_else(|| self.stopped())?;
         change(&mut wanted)?;
         wanted.check_in_process().map_err(SessionError::Spec)?;
-        active.apply(wanted, added, || self.stopped())
+        state.apply(&wanted, added)
+    }
+
+    /// Changes the description, and then the recording in the same way.
+    fn change_recording<R>(
+        &self,
+        describe: impl FnOnce(&mut SessionSpec, &Recording) -> Result<(), SessionError>,
+        change: impl FnOnce(&mut Recording, &mut Vec<Notice>) -> Result<R, SessionError>,
+    ) -> Result<R, SessionError> {
+        self.check_caller()?;
+        let mut state = self.lock();
+        let SessionState { session, notices } = &mut *state;
+        let mut wanted = session.spec.clone().ok_or_else(|| self.stopped())?;
+        let recording = session.recording.as_mut().ok_or_else(|| self.stopped())?;
+        describe(&mut wanted, recording)?;
+        wanted.check_in_process().map_err(SessionError::Spec)?;
+        let result = change(recording, notices)?;
+        in_code::publish(recording, &wanted);
+        session.spec = Some(wanted);
+        Ok(result)
     }
 
     /// Makes each [`CtfSink`](tracepoint_sinks::CtfSink) finish its current chunk as a complete trace and continue in a new one; returns the
@@ -336,7 +324,7 @@ impl Session {
     /// [`SessionError::CannotRotate`] if no sink can rotate; [`SessionError::Rotate`] if a sink cannot start a new chunk, for example on a
     /// full disk: it continues in the current one. [`SessionError::Forked`] in a forked child, [`SessionError::InsideProbe`] inside a probe.
     pub fn rotate(&self) -> Result<Vec<PathBuf>, SessionError> {
-        self.handle()?.rotate()
+        self.shared()?.rotate()
     }
 
     /// Moves all events that this thread has fired until now to the sinks, without waiting for packets to be full or old: open packets are
@@ -350,7 +338,7 @@ impl Session {
     /// [`SessionError::Stopped`] if the session has stopped; in a forked child and inside a probe, as [`stop`](Self::stop). Errors of sinks
     /// are in [`Session::status`].
     pub fn flush(&self) -> Result<(), SessionError> {
-        self.handle()?.flush()
+        self.shared()?.flush()
     }
 
     /// Takes a snapshot while the session continues: writes the current contents of the rings, all committed events of all channels, as a
@@ -386,11 +374,11 @@ impl Session {
     /// [`SessionError::Snapshot`] if `out` is not empty or cannot be written, or if no ring can be read; [`SessionError::Stopped`] if the
     /// session has stopped, or is being stopped. In a forked child and inside a probe, as [`stop`](Self::stop).
     pub fn snapshot(&self, out: impl AsRef<Path>) -> Result<SnapshotSummary, SessionError> {
-        self.handle()?.snapshot(out.as_ref())
+        self.shared()?.snapshot(out.as_ref())
     }
 
-    fn handle(&self) -> Result<&RecordingHandle, SessionError> {
-        self.handle.as_deref().ok_or_else(|| self.stopped())
+    fn shared(&self) -> Result<&SharedRecording, SessionError> {
+        self.shared.as_deref().ok_or_else(|| self.stopped())
     }
 
     /// Ends the recording: disables the events, waits for those that are being written, moves the contents of the rings to the sinks, and
@@ -403,12 +391,7 @@ impl Session {
     /// session is then dropped.
     pub fn stop(self) -> Result<Summary, SessionError> {
         self.check_caller()?;
-        let recording = {
-            let mut active = self.lock();
-            active.triggers = InProcessTriggers::default();
-            active.statistics.remove();
-            active.recording.take()
-        };
+        let recording = self.lock().session.take_recording();
         recording.map_or_else(|| Ok(Summary::new(self.name.clone(), Vec::new(), 0)?), Recording::stop)
     }
 
@@ -427,18 +410,18 @@ impl Session {
         SessionError::Stopped { name: self.name.clone() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Active> {
-        self.active.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, SessionState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads from the session. Returns the default in a forked child; also inside a probe while another thread changes the session, because
     /// the change may wait for the probe.
-    fn inspect<R: Default>(&self, read: impl FnOnce(&Active) -> R) -> R {
+    fn inspect<R: Default>(&self, read: impl FnOnce(&SessionState) -> R) -> R {
         if !self.is_ours() {
             return R::default();
         }
         if tracepoint_core::in_probe() {
-            return self.active.try_lock().map(|active| read(&active)).unwrap_or_default();
+            return self.state.try_lock().map(|state| read(&state)).unwrap_or_default();
         }
         read(&self.lock())
     }
@@ -448,86 +431,45 @@ impl Session {
     }
 }
 
-/// Computes exactly these statistics, in the directory of the session if there is one.
-fn compute(
-    statistics: &mut RunningStatistics,
-    recording: &Recording,
-    spec: &SessionSpec,
-    planned: Vec<PlannedStatistic>,
-) -> Result<(), SessionError> {
-    // SESSION/rings/PROCESS
-    let rings = recording.ring_dir();
-    let home = Home {
-        session: rings.and_then(|rings| rings.ancestors().nth(2)),
-        process: rings.and_then(|rings| rings.file_name()?.to_str()).unwrap_or_default(),
-        ring_memory: spec.limits.memory,
-    };
-    match statistics.follow(home, planned).into_iter().next() {
-        Some(reason) => Err(SessionError::Statistic { reason }),
-        None => Ok(()),
-    }
-}
-
-impl Active {
-    /// Applies another description to the recording.
-    fn apply(
-        &mut self,
-        wanted: SessionSpec,
-        added: Option<&Rule>,
-        stopped: impl FnOnce() -> SessionError,
-    ) -> Result<(), SessionError> {
-        let Self { spec, matcher, budget, notices, statistics, triggers, recording } = self;
-        let Some(recording) = recording else { return Err(stopped()) };
-        let all = all_events(catalog::markers(), &mut Vec::new());
-        let Matched { mut events, rules, notices: new, statistics: planned } =
-            matcher.run(&wanted, ProcessKey::of_this_process(), &this_process().executable, &all);
-        for (rule, applies) in wanted.rules().zip(rules) {
-            let (Ok(rule), Some(applies)) = (rule, applies) else { continue };
-            if added == Some(rule) && applies? == 0 && !rule.excludes() {
-                return Err(builder::no_match(rule, &all));
-            }
+impl SessionState {
+    /// Applies another description, as a whole or not at all.
+    fn apply(&mut self, wanted: &SessionSpec, added: Option<&Rule>) -> Result<(), SessionError> {
+        let Self { session, notices } = self;
+        let (all, process) = (all_events(catalog::markers(), &mut Vec::new()), this_process());
+        let program = Program { key: ProcessKey::of_this_process(), executable: &process.executable, events: &all };
+        let matched = session.match_rules(wanted, program);
+        if let Some(rule) = added {
+            rule_check::check_added(wanted, &matched, rule, &all)?;
         }
-        budget.follow(wanted.budget.as_ref());
-        events.retain(|event| !budget.is_off(&event.name));
-        let Changed { more_events, notices: pending, mut errors } = recording.follow(&wanted, &events);
+        let former = session.spec.clone().unwrap_or_default();
+        let name = session.name.clone();
+        let stopped = |_: &[_]| Err(SessionError::Stopped { name: name.clone() });
+        let mut report = session.apply(wanted, Target::Active, matched, program, stopped);
         // Events of other rules may have been registered meanwhile; for these a notice suffices.
         let is_left_out = |rule: &Rule, notice: &Notice| {
             matches!(notice, Notice::TooManyEvents { event, .. } if rule.matches(event)) && !notices.contains(notice)
         };
-        if let Some(rule) = added
-            && let Some(notice) = pending.iter().find(|notice| is_left_out(rule, notice))
-        {
-            errors.push(SessionError::NoIds { rule: rule.to_string(), reason: notice.to_string() });
+        let left_out = added.and_then(|rule| {
+            let notice = report.notices.iter().find(|notice| is_left_out(rule, notice))?;
+            Some(SessionError::NoIds { rule: rule.to_string(), reason: notice.to_string() })
+        });
+        if let Some(error) = report.take_error().or(left_out) {
+            let matched = session.match_rules(&former, program);
+            session.apply(&former, Target::Active, matched, program, stopped);
+            return Err(error);
         }
-        recording.dump_state(if more_events { Round::All } else { Round::New });
-        if !errors.is_empty() {
-            // Returns to the former description, except for events that the budget has disabled.
-            let mut events = matcher.run(spec, ProcessKey::of_this_process(), &this_process().executable, &all).events;
-            events.retain(|event| !budget.is_off(&event.name));
-            if let Some(running) = recording.running_mut() {
-                errors.extend(running.live.switch_to(&events, &running.channels).err());
-            }
-            return Err(errors.swap_remove(0));
-        }
-        compute(statistics, recording, &wanted, planned)?;
-        notices.extend(new.into_iter().chain(pending).filter(|notice| !notices.contains(notice)).collect::<Vec<_>>());
-        in_code::publish(recording, &wanted);
-        *spec = wanted;
-        builder::follow_triggers(triggers, spec, recording, statistics, &all)
+        let new: Vec<_> = report.notices.into_iter().filter(|notice| !notices.contains(notice)).collect();
+        notices.extend(new);
+        session.recording.iter().for_each(|recording| in_code::publish(recording, wanted));
+        Ok(())
     }
 
     /// Compares the session's cost with its budget, and disables the most frequent event if the cost is higher.
     fn check_budget(&mut self) {
-        let usage = self.recording.as_ref().and_then(Recording::usage);
-        let Some((limits, usage)) = self.spec.budget.as_ref().zip(usage) else { return };
-        let over = self.budget.check(limits, std::time::Instant::now(), usage).map(ToString::to_string);
-        if let Some(reason) = over {
-            let stopped = || SessionError::Stopped { name: String::new() };
-            let spec = self.spec.clone();
-            // If the event cannot be disabled now, a later check disables it.
-            let _ = self.apply(spec, None, stopped);
-            self.notices.push(Notice::OverBudget { reason });
-        }
+        let Some((reason, spec)) = self.session.check_budget().zip(self.session.spec.clone()) else { return };
+        // If the event cannot be disabled now, a later check disables it.
+        let _ = self.apply(&spec, None);
+        self.notices.push(Notice::OverBudget { reason });
     }
 }
 
@@ -538,11 +480,8 @@ impl Drop for Session {
             return std::mem::forget(self.budget.take());
         }
         // Inside a probe another thread may hold the lock for a change that waits for the probe.
-        let active = if tracepoint_core::in_probe() { self.active.try_lock().ok() } else { Some(self.lock()) };
-        let recording = active.and_then(|mut active| {
-            active.statistics.remove();
-            active.recording.take()
-        });
+        let state = if tracepoint_core::in_probe() { self.state.try_lock().ok() } else { Some(self.lock()) };
+        let recording = state.and_then(|mut state| state.session.take_recording());
         drop(recording);
     }
 }

@@ -27,7 +27,7 @@ mod running;
 mod segment;
 
 pub(crate) use plan::{PlannedStatistic, plan};
-pub(crate) use running::{Home, LiveStatistic, RunningStatistics};
+pub(crate) use running::{LiveStatistic, RunningStatistics};
 
 /// Maximum number of ended processes whose statistics are kept.
 const KEPT: usize = 256;

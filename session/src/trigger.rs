@@ -30,15 +30,15 @@ mod signals;
 mod statistic_watch;
 mod words;
 
-use crate::event::PlannedEvent;
+use crate::event::Program;
+use crate::process_bound::ProcessBound;
 use crate::statistics::LiveStatistic;
 use event_watch::EventWatch;
 use ring_watch::RingWatch;
-use shared::{Shared, Source, THREAD};
+use shared::{SharedTriggers, Source, THREAD};
 use signals::SignalWatch;
 use statistic_watch::StatisticWatch;
 use std::path::PathBuf;
-use std::process;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Weak};
 use std::thread;
@@ -56,7 +56,7 @@ const LAST_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The owner of the triggers.
 #[derive(Clone, Debug)]
-pub(crate) struct Owner {
+pub(crate) struct TriggerOwner {
     /// The run directory.
     pub(crate) run_dir: PathBuf,
     pub(crate) session: String,
@@ -64,32 +64,27 @@ pub(crate) struct Owner {
     pub(crate) process: Option<ProcessKey>,
 }
 
-/// The data of a session in this process for its triggers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Program<'a> {
-    pub(crate) key: ProcessKey,
-    pub(crate) executable: &'a str,
-    pub(crate) events: &'a [PlannedEvent],
-}
+/// The id of a trigger, and the number of events or statistics that it watches (`None` for other conditions), or the reason why it cannot be
+/// watched.
+pub(crate) type WatchResult = (String, Result<Option<usize>, String>);
 
 /// The triggers of a session that this process watches. Dropping it stops watching.
 #[derive(Debug, Default)]
 pub(crate) struct InProcessTriggers {
-    running: Option<Running>,
+    thread: Option<ProcessBound<TriggerThread>>,
 }
 
+/// The thread of a session with triggers.
 #[derive(Debug)]
-struct Running {
-    /// The process that started the thread.
-    process: u32,
-    shared: Arc<Shared>,
-    armed: Vec<Armed>,
+struct TriggerThread {
+    shared: Arc<SharedTriggers>,
+    armed: Vec<ArmedTrigger>,
     ended: Receiver<()>,
 }
 
 /// A watched trigger.
 #[derive(Debug)]
-struct Armed {
+struct ArmedTrigger {
     spec: TriggerSpec,
     source: Arc<Source>,
     /// Number of the events that it matches.
@@ -99,51 +94,50 @@ struct Armed {
 impl InProcessTriggers {
     /// Stops watching triggers that are not among `wanted`, after the actions for conditions that have occurred.
     pub(crate) fn retain(&mut self, wanted: &[&TriggerSpec]) {
-        let Some(running) = self.running.as_mut().filter(|running| running.is_ours()) else { return };
+        let Some(thread) = self.thread.as_mut().and_then(ProcessBound::get_mut) else { return };
         if wanted.is_empty() {
             return self.end(END_TIMEOUT);
         }
         let (kept, gone): (Vec<_>, _) =
-            std::mem::take(&mut running.armed).into_iter().partition(|armed| wanted.contains(&&armed.spec));
-        running.armed = kept;
+            std::mem::take(&mut thread.armed).into_iter().partition(|armed| wanted.contains(&&armed.spec));
+        thread.armed = kept;
         if !gone.is_empty() {
-            gone.iter().for_each(Armed::switch_off);
-            running.shared.flush(END_TIMEOUT);
-            let is_kept = |spec: &TriggerSpec| running.armed.iter().any(|armed| armed.spec == *spec);
-            running.shared.retain(is_kept);
+            gone.iter().for_each(ArmedTrigger::switch_off);
+            thread.shared.flush(END_TIMEOUT);
+            let is_kept = |spec: &TriggerSpec| thread.armed.iter().any(|armed| armed.spec == *spec);
+            thread.shared.retain(is_kept);
         }
     }
 
-    /// Watches exactly those of `wanted` that processes detect themselves. Returns for each its id, and the number of events or statistics
-    /// that it watches (`None` for other conditions), or the reason why it cannot be watched.
+    /// Watches exactly those of `wanted` that processes detect themselves.
     pub(crate) fn follow(
         &mut self,
-        owner: &Owner,
+        owner: &TriggerOwner,
         wanted: &[&TriggerSpec],
         program: Program<'_>,
         channels: &[Weak<OpenChannel>],
         statistics: &[LiveStatistic],
-    ) -> Vec<(String, Result<Option<usize>, String>)> {
+    ) -> Vec<WatchResult> {
         let wanted: Vec<_> = wanted.iter().filter(|spec| spec.when.is_noticed_in_process()).copied().collect();
         self.retain(&wanted);
-        if wanted.is_empty() || self.running.as_ref().is_some_and(|running| !running.is_ours()) {
+        if wanted.is_empty() {
             return Vec::new();
         }
-        if self.running.is_none() {
-            match Running::start(owner) {
-                Ok(running) => self.running = Some(running),
+        if self.thread.is_none() {
+            match TriggerThread::start(owner) {
+                Ok(thread) => self.thread = Some(ProcessBound::new(thread)),
                 Err(error) => return wanted.iter().map(|spec| (spec.id.clone(), Err(error.clone()))).collect(),
             }
         }
-        let Some(running) = &mut self.running else { return Vec::new() };
-        wanted.iter().map(|spec| (spec.id.clone(), running.arm(spec, program, channels, statistics))).collect()
+        let Some(thread) = self.thread.as_mut().and_then(ProcessBound::get_mut) else { return Vec::new() };
+        wanted.iter().map(|spec| (spec.id.clone(), thread.arm(spec, program, channels, statistics))).collect()
     }
 
     /// Starts, at the end of the process, the actions of triggers with that condition, and those for conditions that have occurred before.
     pub(crate) fn begin_exit(&self) {
-        if let Some(running) = self.running.as_ref().filter(|running| running.is_ours()) {
-            running.shared.report(&TriggerCondition::Exit, |_| ());
-            running.stop();
+        if let Some(thread) = self.thread.as_ref().and_then(ProcessBound::get) {
+            thread.shared.report(&TriggerCondition::Exit, |_| ());
+            thread.stop();
         }
     }
 
@@ -154,14 +148,10 @@ impl InProcessTriggers {
 
     /// Stops watching, after the actions for conditions that have occurred.
     fn end(&mut self, timeout: Duration) {
-        let Some(running) = self.running.take() else { return };
-        if !running.is_ours() {
-            // The thread and its resources belong to the parent.
-            return std::mem::forget(running);
-        }
-        running.stop();
+        let Some(thread) = self.thread.take().as_mut().and_then(ProcessBound::take) else { return };
+        thread.stop();
         // On a timeout the thread ends by itself, after its actions.
-        let _ = running.ended.recv_timeout(timeout);
+        let _ = thread.ended.recv_timeout(timeout);
     }
 }
 
@@ -171,10 +161,10 @@ impl Drop for InProcessTriggers {
     }
 }
 
-impl Running {
-    fn start(owner: &Owner) -> Result<Self, String> {
+impl TriggerThread {
+    fn start(owner: &TriggerOwner) -> Result<Self, String> {
         let word = Word::take().ok_or("too many sessions of this process have triggers")?;
-        let shared = Arc::new(Shared::new(owner.clone(), word));
+        let shared = Arc::new(SharedTriggers::new(owner.clone(), word));
         let (end, ended) = channel();
         let same = Arc::clone(&shared);
         let body = move || {
@@ -188,16 +178,12 @@ impl Running {
             word.give_back();
             format!("no thread can be started for its triggers: {error}")
         })?;
-        Ok(Self { process: process::id(), shared, armed: Vec::new(), ended })
-    }
-
-    fn is_ours(&self) -> bool {
-        self.process == process::id()
+        Ok(Self { shared, armed: Vec::new(), ended })
     }
 
     /// Stops all conditions; the thread ends after acting on those that have occurred.
     fn stop(&self) {
-        self.armed.iter().for_each(Armed::switch_off);
+        self.armed.iter().for_each(ArmedTrigger::switch_off);
         self.shared.stop();
     }
 
@@ -250,13 +236,13 @@ impl Running {
             _ => Source::Reported,
         };
         let source = Arc::new(source);
-        self.armed.push(Armed { spec: spec.clone(), source: Arc::clone(&source), events: program.events.len() });
+        self.armed.push(ArmedTrigger { spec: spec.clone(), source: Arc::clone(&source), events: program.events.len() });
         self.shared.add(spec.clone(), source);
         Ok(events)
     }
 }
 
-impl Armed {
+impl ArmedTrigger {
     /// Stops watching the condition.
     fn switch_off(&self) {
         match &*self.source {

@@ -1,16 +1,21 @@
 //! The process of the agent and its recordable events.
 
+use super::SINK_TIMEOUT;
 use super::current_errors::Attempts;
 use super::description::describe_tracepoints;
 use super::recordings::Recordings;
 use crate::catalog::{Catalog, later_events};
-use crate::event::{PlannedEvent, all_events};
+use crate::event::{PlannedEvent, Program, all_events};
+use crate::session::{RecordingSettings, RunningSession};
+use crate::session_dirs::SessionDirs;
 use crate::state::{self, registered};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tracepoint_reader::process::ProcessKey;
 use tracepoint_run_dir::app::{ApplicationInfo, TracepointInfo};
+use tracepoint_run_dir::layout::SESSIONS;
 use tracepoint_run_dir::own_process::{thread_count, trace_name};
+use tracepoint_session_spec::SessionSpec;
 
 /// Number of threads for which a starting program gets rings.
 const FIRST_THREADS: usize = 4;
@@ -21,8 +26,8 @@ pub(super) struct Context {
     pub(super) info: ApplicationInfo,
     /// The name of the process's entry in `apps`, and of its acknowledgements.
     pub(super) entry: String,
-    /// The absolute path of the directory `sessions`.
-    pub(super) sessions: PathBuf,
+    /// The absolute path of the run directory.
+    pub(super) run_dir: PathBuf,
     pub(super) events: Vec<PlannedEvent>,
     /// Keeps the objects that declare `events` loaded.
     pub(super) catalog: Catalog,
@@ -36,12 +41,12 @@ pub(super) struct Context {
 
 impl Context {
     /// Collects the events of this process.
-    pub(super) fn new(info: ApplicationInfo, entry: String, sessions: PathBuf) -> Self {
+    pub(super) fn new(info: ApplicationInfo, entry: String, run_dir: PathBuf) -> Self {
         let catalog = Catalog::new();
         let events = events_of(&catalog);
         let recordings = Arc::default();
         let attempts = Attempts::default();
-        Self { info, entry, sessions, events, catalog, recordings, initial_scan_done: false, attempts }
+        Self { info, entry, run_dir, events, catalog, recordings, initial_scan_done: false, attempts }
     }
 
     /// Collects the events again if objects were loaded or unloaded since the last time; returns the new description, or `None` if nothing
@@ -70,6 +75,29 @@ impl Context {
 
     pub(super) fn key(&self) -> ProcessKey {
         self.info.key()
+    }
+
+    pub(super) fn program(&self) -> Program<'_> {
+        Program { key: self.key(), executable: &self.info.executable, events: &self.events }
+    }
+
+    /// The directory of the session called `name`.
+    pub(super) fn session_dir(&self, name: &str) -> PathBuf {
+        self.run_dir.join(SESSIONS).join(name)
+    }
+
+    /// A session without a recording.
+    pub(super) fn session(&self, name: &str) -> RunningSession {
+        let (run_dir, session) = (Some(self.run_dir.clone()), self.session_dir(name));
+        RunningSession::new(name.to_owned(), None, Some(SessionDirs { run_dir, session, process: self.entry.clone() }))
+    }
+
+    /// The settings of a recording for the session called `name`.
+    pub(super) fn settings(&self, name: &str, spec: SessionSpec) -> RecordingSettings {
+        let mut settings = RecordingSettings::new(name.to_owned(), spec);
+        settings.place.set_dir(self.session_dir(name));
+        settings.sink_timeout = Some(SINK_TIMEOUT);
+        settings
     }
 
     /// Returns the name of this process's trace in a directory of several traces: the program's name and the entry's.

@@ -1,10 +1,8 @@
-//! The recording that the environment requests: `TRACEPOINT`, `TRACEPOINT_OUT`, `TRACEPOINT_TAG`.
+//! The session that the environment requests: `TRACEPOINT`, `TRACEPOINT_OUT`, `TRACEPOINT_TAG`.
 
-use super::SINK_TIMEOUT;
 use super::context::Context;
 use crate::event::PlannedEvent;
-use crate::rule_match::Matcher;
-use crate::session::{Recording, SessionBuilder};
+use crate::session::{Recording, RunningSession, Target as SessionTarget};
 use crate::state;
 use std::env;
 use std::io::Write;
@@ -13,7 +11,7 @@ use tracepoint_core::private::nearest_names;
 use tracepoint_reader::secure_exec::secure;
 use tracepoint_run_dir::notice::Notice;
 use tracepoint_session_io::outputs::{self, Allowance, Chunks};
-use tracepoint_session_spec::{Rule, RuleError, RuleProblem, SessionSpec, SpecError};
+use tracepoint_session_spec::{Rule, RuleError, RuleProblem, SessionSpec, SinkSource, SpecError};
 use tracepoint_sinks::TextSink;
 
 /// The session's name.
@@ -38,35 +36,37 @@ pub(super) fn tag() -> Option<String> {
     env::var("TRACEPOINT_TAG").ok().filter(|tag| !tag.is_empty())
 }
 
-/// Starts the recording that `TRACEPOINT` requests, if it is set. Problems are added to `notices`.
-pub(super) fn start(context: &Context, notices: &mut Vec<Notice>) -> Option<Recording> {
+/// Starts the session that `TRACEPOINT` requests, if it is set. Problems are added to `notices`.
+pub(super) fn start(context: &Context, notices: &mut Vec<Notice>) -> Option<RunningSession> {
     let text = env::var("TRACEPOINT").ok().filter(|text| !text.is_empty() && !secure())?;
-    let (spec, target) = match parse(&text) {
-        Ok(parsed) => parsed,
-        Err(error) => {
-            notices.push(Notice::Environment { reason: error.to_string() });
-            return None;
-        }
-    };
-    let matched = Matcher::default().run(&spec, context.key(), &context.info.executable, &context.events);
+    let mut problem = |reason: String| notices.push(Notice::Environment { reason });
+    let (spec, target) = parse(&text).map_err(|error| problem(error.to_string())).ok()?;
+    let mut session = context.session(NAME);
+    let matched = session.match_rules(&spec, context.program());
     for (rule, applies) in spec.rules().zip(&matched.rules) {
         if let (Ok(rule), Some(Ok(0))) = (rule, applies) {
             let names: Vec<_> = context.events.iter().map(PlannedEvent::declared).collect();
             let nearest = nearest_names(&rule.event, names.iter().map(String::as_str));
             let hint =
                 if nearest.is_empty() { String::new() } else { format!("; did you mean {}?", nearest.join(" or ")) };
-            let reason = format!("no event matches `{}`{hint}", rule.event);
-            notices.push(Notice::Environment { reason });
+            problem(format!("no event matches `{}`{hint}", rule.event));
         }
     }
     if matched.events.is_empty() {
         return None;
     }
-    let max_events = matched.events.len() + state::EVENTS;
-    let builder = SessionBuilder::from_spec(NAME, spec).dir(context.sessions.join(NAME)).sink_timeout(SINK_TIMEOUT);
-    let started = add_sink(builder, target, context)
-        .and_then(|builder| builder.record(&matched.events, max_events, Vec::new()).map_err(|error| error.to_string()));
-    started.map_err(|reason| notices.push(Notice::Environment { reason })).ok()
+    let mut settings = context.settings(NAME, spec.clone());
+    settings.sinks.push(sink(target, context).map_err(&mut problem).ok()?);
+    let start = |events: &[PlannedEvent]| {
+        let recording = Recording::start(settings, events, events.len() + state::EVENTS, &mut Vec::new())?;
+        context.recordings.add(&recording);
+        Ok(recording)
+    };
+    let mut report = session.apply(&spec, SessionTarget::Active, matched, context.program(), start);
+    report.take_error().map_or(Some(session), |error| {
+        problem(error.to_string());
+        None
+    })
 }
 
 /// Returns whether `TRACEPOINT` names a text file. Unlike a CTF trace, its name does not contain the process id.
@@ -74,7 +74,7 @@ pub(super) fn names_a_file() -> bool {
     env::var("TRACEPOINT").is_ok_and(|text| matches!(parse(&text), Ok((_, Target::Text(Some(_))))))
 }
 
-fn add_sink(builder: SessionBuilder, target: Target, context: &Context) -> Result<SessionBuilder, String> {
+fn sink(target: Target, context: &Context) -> Result<SinkSource, String> {
     match target {
         Target::Ctf(place) => {
             let place = place.or_else(|| env::var_os("TRACEPOINT_OUT").map(PathBuf::from));
@@ -88,11 +88,11 @@ fn add_sink(builder: SessionBuilder, target: Target, context: &Context) -> Resul
                 let mend = "TRACEPOINT_OUT=DIR or `=DIR` behind the rules names another place";
                 let _ = writeln!(std::io::stderr(), "{text} {}; {mend}", path.display());
             }
-            Ok(builder.sink(sink))
+            Ok(sink.into())
         }
-        Target::Text(None) => Ok(builder.sink(TextSink::stderr())),
+        Target::Text(None) => Ok(TextSink::stderr().into()),
         Target::Text(Some(path)) => {
-            Ok(builder.sink(TextSink::new(outputs::shared_text(&path, &context.trace_name(), MAX_SIZE)?)))
+            Ok(TextSink::new(outputs::shared_text(&path, &context.trace_name(), MAX_SIZE)?).into())
         }
     }
 }

@@ -1,22 +1,22 @@
 //! The recordings of an agent, for other threads of the process.
 
-use crate::session::{Recording, RecordingHandle, SessionError};
+use crate::session::{Recording, SessionError, SharedRecording};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The running recordings.
 #[derive(Debug, Default)]
-pub(super) struct Recordings(Mutex<Vec<Arc<RecordingHandle>>>);
+pub(super) struct Recordings(Mutex<Vec<Arc<SharedRecording>>>);
 
 impl Recordings {
     /// Adds a started recording; drops those that have ended.
     pub(super) fn add(&self, recording: &Recording) {
         let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         running.retain(|handle| handle.is_running());
-        running.extend(recording.handle());
+        running.extend(recording.shared());
     }
 
     /// Finds the recording of the session called `name`.
-    pub(super) fn find(&self, name: &str) -> Result<Arc<RecordingHandle>, SessionError> {
+    pub(super) fn find(&self, name: &str) -> Result<Arc<SharedRecording>, SessionError> {
         let running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = running.iter().find(|handle| handle.name() == name && handle.is_running());
         found.cloned().ok_or_else(|| {

@@ -14,7 +14,7 @@ use tracepoint_session_spec::Owner;
 
 /// The owner of a session.
 #[derive(Debug)]
-pub(super) enum Watched {
+pub(super) enum OwnerWatch {
     /// It is alive; the descriptor becomes readable when it ends.
     Alive(Arc<Kept<OwnedFd>>),
     Ended,
@@ -23,19 +23,19 @@ pub(super) enum Watched {
 }
 
 /// Watches the owner of the session in the directory `dir`.
-pub(super) fn watch(owner: Owner, dir: &Path) -> Watched {
+pub(super) fn watch(owner: Owner, dir: &Path) -> OwnerWatch {
     let pipe = || owner_pipe::watch(&PrivateDir::open(dir).ok()?).ok();
     if let Some(pipe) = owner.pipe.then(pipe).flatten() {
-        return pipe.map_or(Watched::Ended, |pipe| Watched::Alive(pipe.keep()));
+        return pipe.map_or(OwnerWatch::Ended, |pipe| OwnerWatch::Alive(pipe.keep()));
     }
     if !is_comparable(&owner) {
-        return Watched::Unknown;
+        return OwnerWatch::Unknown;
     }
     let pid = i32::try_from(owner.process.pid).ok().and_then(Pid::from_raw);
     // Where a pidfd has no inode of its own (before Linux 6.9), the owner is checked whenever the agent is awake.
     let fd = pid.and_then(|pid| Checked::of(pidfd_open(pid, PidfdFlags::empty()).ok()?).ok()).map(Checked::keep);
     // Checked after opening, because the id may have been reused before.
-    if is_gone(&owner) { Watched::Ended } else { fd.map_or(Watched::Unknown, Watched::Alive) }
+    if is_gone(&owner) { OwnerWatch::Ended } else { fd.map_or(OwnerWatch::Unknown, OwnerWatch::Alive) }
 }
 
 pub(super) fn has_ended(owner: &Kept<OwnedFd>) -> bool {

@@ -3,18 +3,18 @@
 mod changed_identity;
 
 use super::AgentError;
-use super::active_session::ActiveSession;
 use super::context::Context;
 use super::description::{describe_process, describe_tracepoints};
 use super::entry::Entry;
 use super::environment;
 use super::late_markers;
 use super::recordings::Recordings;
+use super::session_follower::SessionFollower;
 use super::spare_descriptors::SpareDescriptors;
 use super::wakeup::{Stop, Wakeup, timespec};
 use crate::budget;
-use crate::session::{Ending, Recording};
-use crate::state::{Round, Wake, wake_for_dumps};
+use crate::session::{PendingSummary, RunningSession};
+use crate::state::{Wake, wake_for_dumps};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -63,11 +63,12 @@ pub(super) struct Worker {
     /// The users to whom the process offers control.
     trusted: TrustedUsers,
     context: Context,
-    active: BTreeMap<String, ActiveSession>,
+    /// The sessions for this process, by name.
+    followers: BTreeMap<String, SessionFollower>,
     /// Recordings of removed sessions that are still ending, with the session's name.
-    removed_endings: Vec<(String, Ending)>,
-    /// The recording requested by `TRACEPOINT`.
-    environment: Option<Recording>,
+    removed_endings: Vec<(String, PendingSummary)>,
+    /// The session requested by `TRACEPOINT`.
+    environment: Option<RunningSession>,
     answered: VecDeque<String>,
     /// True if the last scan completed. If it did not, the condition that interrupted it persists and would wake the thread again at once.
     scan_complete: bool,
@@ -94,7 +95,8 @@ impl Worker {
         run_dir.dir().keep();
         let mut spares = SpareDescriptors::default();
         spares.take(&sessions);
-        let path = std::path::absolute(sessions.path()).map_err(|error| sessions.failed("find", "", error))?;
+        let path = run_dir.path();
+        let path = std::path::absolute(path).map_err(|error| run_dir.dir().failed("find", "", error))?;
         let info = describe_process(environment::tag());
         let context = Context::new(info, entry.name().to_owned(), path);
         let mut worker = Self {
@@ -103,7 +105,7 @@ impl Worker {
             sessions,
             trusted,
             context,
-            active: BTreeMap::new(),
+            followers: BTreeMap::new(),
             removed_endings: Vec::new(),
             environment: None,
             answered: VecDeque::new(),
@@ -129,7 +131,6 @@ impl Worker {
     pub(super) fn follow_environment(&mut self) -> Vec<Notice> {
         let mut notices = Vec::new();
         self.environment = environment::start(&self.context, &mut notices);
-        self.environment.iter().for_each(|recording| self.context.recordings.add(recording));
         notices
     }
 
@@ -182,12 +183,13 @@ impl Worker {
     /// Blocks until the bell is rung, an owner ends, a state dump or a marker is registered, a timer is due (budgets, endings, other tools,
     /// a retry, rights), or the agent has to stop.
     fn wait(&self) -> Wakeup {
-        let budget = self.active.values().any(ActiveSession::has_budget).then_some(budget::TICK);
-        let is_ending = !self.removed_endings.is_empty() || self.active.values().any(ActiveSession::is_ending);
+        let budget = self.followers.values().any(SessionFollower::has_budget).then_some(budget::TICK);
+        let is_ending = !self.removed_endings.is_empty() || self.followers.values().any(SessionFollower::is_ending);
         let retry = self.retry_in().filter(|_| self.scan_complete);
         let tick = if self.scan_complete { budget.or(is_ending.then_some(ENDING_POLL)) } else { Some(RETRY_INTERVAL) };
         let tools = usdt::IS_ENABLED.then_some(TOOLS_INTERVAL);
-        let is_for_user = !self.trusted.is_root() && self.active.values().any(ActiveSession::is_running);
+        let is_for_user =
+            !self.trusted.is_root() && self.followers.values().any(|follower| follower.session.is_running());
         let rights = is_for_user.then_some(RIGHTS_INTERVAL);
         let mut tick = tick.into_iter().chain(retry).chain(tools).chain(rights).min();
         let (Ok(woken), Ok(bell), true) = (self.stop.waker.source(), self.bell.source(), self.is_open()) else {
@@ -197,7 +199,7 @@ impl Worker {
         if self.stop.is_requested() {
             return Wakeup::Stopped;
         }
-        let owners = self.active.values().filter_map(ActiveSession::owner).filter(|_| self.scan_complete);
+        let owners = self.followers.values().filter_map(SessionFollower::owner).filter(|_| self.scan_complete);
         let own = [woken.as_fd(), bell.as_fd()];
         let mut fds: Vec<_> = own.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).into();
         fds.extend(owners.map(|owner| PollFd::from_borrowed_fd(owner, PollFlags::IN)));
@@ -229,7 +231,7 @@ impl Worker {
 
     /// Returns whether the descriptors on which the agent sleeps are still open.
     fn is_open(&self) -> bool {
-        self.stop.waker.is_open() && self.bell.is_open() && self.active.values().all(ActiveSession::watches_owner)
+        self.stop.waker.is_open() && self.bell.is_open() && self.followers.values().all(SessionFollower::watches_owner)
     }
 
     /// Reopens descriptors that the program has closed, and applies the sessions: their owners are watched again. Failures, for example
@@ -260,7 +262,7 @@ impl Worker {
     /// Returns the time until the next retry.
     fn retry_in(&self) -> Option<Duration> {
         // All are asked, because those that wait for channels register this.
-        let retry = self.active.values().filter_map(ActiveSession::retry_in).min();
+        let retry = self.followers.values().filter_map(SessionFollower::retry_in).min();
         retry.map(|time| time.max(self.context.attempts.pause()))
     }
 
@@ -285,8 +287,8 @@ impl Worker {
             !has_ended
         });
         let mut any = self.removed_endings.len() < before;
-        for active in self.active.values_mut().filter(|active| active.is_ending()) {
-            any |= active.wait_for_end(Instant::now());
+        for follower in self.followers.values_mut().filter(|follower| follower.is_ending()) {
+            any |= follower.session.ended.wait_until(Instant::now());
         }
         any
     }
@@ -294,13 +296,13 @@ impl Worker {
     /// Disables the events that exceed a budget, and reports them.
     fn enforce_budgets(&mut self) {
         let mut any = false;
-        for (name, active) in self.active.iter_mut().filter(|(_, active)| active.has_budget()) {
-            let Some((generation, what)) = active.check_budget(&self.context) else { continue };
+        for (name, follower) in self.followers.iter_mut().filter(|(_, follower)| follower.has_budget()) {
+            let Some((generation, what)) = follower.check_budget(&self.context) else { continue };
             any = true;
             if let Ok(dir) = self.sessions.open_subdir(name) {
                 // Errors are ignored: if the log cannot be written, the acknowledgement still reports the event.
                 let _ = dir.append_if_there(LOG, log_line(generation, &what).as_bytes());
-                let _ = active.acknowledge(&self.sessions, &dir, self.entry.name());
+                let _ = follower.acknowledge(&self.sessions, &dir, self.entry.name());
             }
         }
         if any {
@@ -333,12 +335,12 @@ impl Worker {
         let excess = self.answered.len().saturating_sub(MAX_ANSWERED);
         self.answered.drain(..excess);
         if let Some(session) = &mut self.environment {
-            session.dump_state(Round::New);
+            session.dump_new_state();
         }
         let tracepoints = self.context.refresh();
         let has_changed = tracepoints.is_some();
         let all = self.scan_sessions(tracepoints.as_deref());
-        late_markers::end_scan(has_changed, !self.active.is_empty());
+        late_markers::end_scan(has_changed, !self.followers.is_empty());
         let _ = self.entry.publish_status(&self.status());
         all
     }
@@ -356,9 +358,9 @@ impl Worker {
         // Removed sessions end first, all at once: the others may need their memory.
         let deadline = Instant::now() + END_TIMEOUT;
         let is_gone = |name: &&String| !found.contains(*name);
-        let gone: Vec<String> = self.active.keys().filter(is_gone).cloned().collect();
+        let gone: Vec<String> = self.followers.keys().filter(is_gone).cloned().collect();
         for name in &gone {
-            self.active.get_mut(name).map(ActiveSession::begin_end);
+            self.followers.get_mut(name).map(SessionFollower::begin_removal);
         }
         for name in gone {
             self.remove_session(&name, deadline);
@@ -376,20 +378,21 @@ impl Worker {
                     continue;
                 }
                 Err(error) => {
-                    all &= !self.active.contains_key(&name) && !error.is_closed();
+                    all &= !self.followers.contains_key(&name) && !error.is_closed();
                     continue;
                 }
             };
             let context = &self.context;
-            let active = self.active.entry(name.clone());
-            let active = active.or_insert_with(|| ActiveSession::new(name.clone(), context));
-            let is_for_this_process = active.update(&dir, context, tracepoints.is_some(), deadline);
-            all &= !active.lacks_descriptors();
+            let follower = self.followers.entry(name.clone());
+            let follower = follower.or_insert_with(|| SessionFollower::new(name.clone(), context));
+            let is_for_this_process = follower.update(&dir, context, tracepoints.is_some(), deadline);
+            all &= !follower.lacks_descriptors();
             if is_for_this_process {
                 // If the acknowledgement cannot be written for another reason, the controller sees a process that does not answer.
-                let written = active.acknowledge(&self.sessions, &dir, self.entry.name());
+                let written = follower.acknowledge(&self.sessions, &dir, self.entry.name());
                 all &= !written.is_err_and(|error| error.is_closed());
-                self.removed_endings.extend(active.take_abandoned().into_iter().map(|ending| (name.clone(), ending)));
+                self.removed_endings
+                    .extend(follower.session.ended.abandoned.drain(..).map(|ending| (name.clone(), ending)));
             } else {
                 self.remove_session(&name, deadline);
             }
@@ -399,18 +402,17 @@ impl Worker {
 
     /// Ends a session that was removed or is not for this process.
     fn remove_session(&mut self, name: &str, deadline: Instant) {
-        let Some(mut active) = self.active.remove(name) else { return };
-        active.remove_statistics();
-        active.wait_for_end(deadline);
-        active.abandon();
-        self.removed_endings.extend(active.take_abandoned().into_iter().map(|ending| (name.to_owned(), ending)));
+        let Some(mut follower) = self.followers.remove(name) else { return };
+        follower.begin_removal();
+        self.removed_endings
+            .extend(follower.session.ended.finish(deadline).into_iter().map(|ending| (name.to_owned(), ending)));
         // The directory is empty if this process was the last to use it.
         self.sessions.remove_empty(name);
     }
 
     fn status(&self) -> AppStatus {
         let mut fired = BTreeMap::new();
-        self.active.values().for_each(|active| active.count_fired(&mut fired));
+        self.followers.values().for_each(|follower| follower.count_fired(&mut fired));
         let catalog = &self.context.catalog;
         let mut on: Vec<_> =
             catalog.tracepoints().filter(|t| t.is_on()).map(tracepoint_core::Tracepoint::full_name).collect();
@@ -428,27 +430,29 @@ impl Worker {
     fn finish(&mut self) {
         late_markers::end();
         // All end at the same time, so that each can use the whole timeout.
-        self.active.values().for_each(ActiveSession::begin_exit);
+        self.followers.values().for_each(|follower| follower.session.triggers.begin_exit());
         let deadline = Instant::now() + TRIGGER_TIMEOUT;
-        self.active.values_mut().for_each(|active| active.end_triggers(deadline));
+        self.followers.values_mut().for_each(|follower| follower.session.triggers.end_until(deadline));
         let deadline = Instant::now() + SHUTDOWN_TIMEOUT;
-        for active in self.active.values_mut() {
-            active.begin_end();
+        for follower in self.followers.values_mut() {
+            follower.begin_end();
         }
-        let environment = self.environment.take().map(Recording::end);
-        for (name, active) in &mut self.active {
-            active.wait_for_end(deadline);
+        self.environment.iter_mut().for_each(|session| {
+            session.begin_end();
+        });
+        for (name, follower) in &mut self.followers {
+            follower.session.ended.wait_until(deadline);
             if let Ok(dir) = self.sessions.open_subdir(name) {
-                let _ = active.acknowledge(&self.sessions, &dir, self.entry.name());
+                let _ = follower.acknowledge(&self.sessions, &dir, self.entry.name());
             }
         }
         for (_, ending) in &self.removed_endings {
             ending.wait_until(deadline);
         }
         self.entry.remove();
-        let ended = environment.and_then(|ending| ending.wait_until(deadline));
-        if let Some(Err(error)) = ended {
-            super::print_notice(&error);
+        if let Some(session) = &mut self.environment {
+            session.ended.wait_until(deadline);
+            session.ended.error.iter().for_each(|error| super::print_notice(error));
         }
     }
 }

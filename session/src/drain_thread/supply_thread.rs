@@ -26,12 +26,12 @@ const INTERVAL: Duration = Duration::from_millis(2);
 /// The thread. It ends when this value is dropped.
 #[derive(Debug)]
 pub(super) struct SupplyThread {
-    shared: Arc<Shared>,
+    shared: Arc<SupplyState>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SupplyState {
     supplier: RingSupplier,
     word: Arc<WakeWord>,
     /// True while the drain is in a round. Relaxed: one check more or less is harmless.
@@ -44,7 +44,7 @@ impl SupplyThread {
     pub(super) fn start(supplier: RingSupplier) -> io::Result<Self> {
         let word = supplier.wake_word().unwrap_or_default();
         let [is_draining, is_ended] = [const { AtomicBool::new(false) }; 2];
-        let shared = Arc::new(Shared { supplier, word, is_draining, is_ended });
+        let shared = Arc::new(SupplyState { supplier, word, is_draining, is_ended });
         let own = Arc::clone(&shared);
         let body = move || {
             own_thread::begin();
@@ -67,7 +67,7 @@ impl SupplyThread {
     }
 }
 
-impl Shared {
+impl SupplyState {
     fn run(&self) {
         loop {
             self.word.announce();

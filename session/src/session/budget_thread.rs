@@ -1,6 +1,6 @@
 //! Checks the budget of a session that was built in code; the agent does the same for sessions in files.
 
-use super::Active;
+use super::SessionState;
 use crate::budget;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,16 +13,16 @@ use tracepoint_sinks::own_thread;
 pub(super) struct BudgetThread(#[expect(dead_code, reason = "dropping it wakes and ends the thread")] Sender<()>);
 
 impl BudgetThread {
-    pub(super) fn start(active: &Arc<Mutex<Active>>) -> io::Result<Self> {
+    pub(super) fn start(state: &Arc<Mutex<SessionState>>) -> io::Result<Self> {
         let (stop, stopped) = channel();
         // A weak reference: the session ends when its owner drops it, regardless of this thread.
-        let active = Arc::downgrade(active);
+        let state = Arc::downgrade(state);
         let body = move || {
             own_thread::begin();
             while stopped.recv_timeout(budget::TICK) == Err(RecvTimeoutError::Timeout) {
-                let Some(active) = active.upgrade() else { break };
+                let Some(state) = state.upgrade() else { break };
                 let _ = catch_unwind(AssertUnwindSafe(|| {
-                    active.lock().unwrap_or_else(PoisonError::into_inner).check_budget();
+                    state.lock().unwrap_or_else(PoisonError::into_inner).check_budget();
                 }));
             }
         };

@@ -1,51 +1,34 @@
 //! Builds the description of a session in code, and starts it.
 
-use super::recording::{Plan, Recording};
+use super::recording::Recording;
 use super::rings::RingPlace;
-use super::{Session, SessionError, compute, in_code, panic_hook};
+use super::rule_check::check_matched;
+use super::running::{RunningSession, Target};
+use super::settings::RecordingSettings;
+use super::{Session, SessionError, in_code, panic_snapshot};
 use crate::catalog;
-use crate::event::{PlannedEvent, all_events};
-use crate::rule_match::{Matched, Matcher};
-use crate::state::{self, Round};
-use crate::statistics::RunningStatistics;
-use crate::trigger::{InProcessTriggers, Owner, Program};
+use crate::event::{PlannedEvent, Program, all_events};
+use crate::state;
 use std::path::PathBuf;
-use std::time::Duration;
-use tracepoint_core::channel::{Channel, MAX_OPEN, OpenChannel};
+use tracepoint_core::channel::Channel;
 use tracepoint_core::clock::Clock;
-use tracepoint_core::private::nearest_names;
-use tracepoint_probes::Measure;
 use tracepoint_reader::process::ProcessKey;
 use tracepoint_run_dir::clock;
-use tracepoint_run_dir::layout::TRIGGERS_FILE;
 use tracepoint_run_dir::notice::Notice;
 use tracepoint_run_dir::own_process::this_process;
-use tracepoint_run_dir::private_dir::PrivateDir;
-use tracepoint_session_io::outputs::prepare;
 use tracepoint_session_spec::{
-    BudgetSpec, ChannelSpec, Rule, RuleStatistic, SessionSpec, SinkSource, SpecError, TriggerAction, TriggerCondition,
-    check_name,
+    BudgetSpec, ChannelSpec, Rule, SessionSpec, SinkSource, SpecError, TriggerAction, TriggerCondition, check_name,
 };
-use tracepoint_sinks::{CtfError, own_thread};
+use tracepoint_sinks::own_thread;
 
 /// Builds a [`SessionSpec`] in code, adds what is specific to a process (the location of the rings, the clock, sinks that are objects),
 /// and [starts](Self::start) the session.
 #[derive(Debug)]
 #[must_use = "a session does nothing until it is started"]
 pub struct SessionBuilder {
-    name: String,
-    /// Without its sinks, which are in `sinks`.
-    spec: SessionSpec,
-    sinks: Vec<SinkSource>,
+    settings: RecordingSettings,
     /// True if the default channel was set.
     has_channel: bool,
-    place: RingPlace,
-    clock: Option<Clock>,
-    /// Maximum time that the caller waits for sinks while the session runs; `None` for no limit.
-    sink_timeout: Option<Duration>,
-    /// Initial number of rings of the default channel, unless its description sets it.
-    rings_at_first: Option<usize>,
-    trace_name: Option<String>,
     /// The directory of the snapshot at a panic.
     on_panic: Option<PathBuf>,
 }
@@ -57,28 +40,14 @@ impl SessionBuilder {
 
     /// Creates a builder from `spec`, as in `session.toml`; more can be added. State, tag and owner of `spec` are ignored:
     /// [`start`](Self::start) starts the session.
-    pub fn from_spec(name: impl Into<String>, mut spec: SessionSpec) -> Self {
-        let sinks = std::mem::take(&mut spec.sinks).into_iter().map(SinkSource::from).collect();
+    pub fn from_spec(name: impl Into<String>, spec: SessionSpec) -> Self {
         let has_channel = spec.channel != ChannelSpec::default();
-        Self {
-            name: name.into(),
-            spec,
-            sinks,
-            has_channel,
-            place: RingPlace::default(),
-            clock: None,
-            sink_timeout: None,
-            rings_at_first: None,
-            trace_name: None,
-            on_panic: None,
-        }
+        Self { settings: RecordingSettings::new(name.into(), spec), has_channel, on_panic: None }
     }
 
     /// Returns the current description. A sink that is an object appears in it by its name.
     pub fn spec(&self) -> SessionSpec {
-        let mut spec = self.spec.clone();
-        spec.sinks = self.sinks.iter().map(SinkSource::spec).collect();
-        spec
+        self.settings.spec()
     }
 
     /// Adds a rule, which selects events to record: a pattern for `provider:name`, or a [`Rule`] with conditions. A pattern that starts
@@ -99,7 +68,7 @@ impl SessionBuilder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn events(mut self, rule: impl Into<Rule>) -> Self {
-        self.spec.push_rule(&rule.into());
+        self.settings.spec.push_rule(&rule.into());
         self
     }
 
@@ -114,9 +83,9 @@ impl SessionBuilder {
     pub fn channel(mut self, channel: Channel) -> Self {
         let channel = ChannelSpec::from(&channel);
         if std::mem::replace(&mut self.has_channel, true) {
-            self.spec.set_channel(channel);
+            self.settings.spec.set_channel(channel);
         } else {
-            self.spec.channel = channel;
+            self.settings.spec.channel = channel;
         }
         self
     }
@@ -124,13 +93,13 @@ impl SessionBuilder {
     /// Adds a sink for the events: an object, or a `SinkSpec`. Without a sink the newest events stay in the rings, and all channels must
     /// be flight recorders.
     pub fn sink(mut self, sink: impl Into<SinkSource>) -> Self {
-        self.sinks.push(sink.into());
+        self.settings.sinks.push(sink.into());
         self
     }
 
     /// Sets the session's budget in this process; if its cost is higher, the most frequent event is disabled.
     pub fn budget(mut self, budget: BudgetSpec) -> Self {
-        self.spec.budget = Some(budget);
+        self.settings.spec.budget = Some(budget);
         self
     }
 
@@ -138,20 +107,20 @@ impl SessionBuilder {
     /// `sessions/NAME/rings/PID-START/`. The directory and its missing parents are created, for this user only. The last call of this and
     /// [`SessionBuilder::in_memory`] applies.
     pub fn dir(mut self, path: impl Into<PathBuf>) -> Self {
-        self.place.set_dir(path.into());
+        self.settings.place.set_dir(path.into());
         self
     }
 
     /// Stores the rings in anonymous memory: they are lost when the process is killed. No file is written for them.
     pub fn in_memory(mut self) -> Self {
-        self.place.in_memory = true;
+        self.settings.place.in_memory = true;
         self
     }
 
     /// Sets whether ring files may be on a disk, where a store can stall for tens of milliseconds while the kernel writes the page. The
     /// default is `false`.
     pub fn allow_disk_rings(mut self, allow: bool) -> Self {
-        self.place.allow_disk = allow;
+        self.settings.place.allow_disk = allow;
         self
     }
 
@@ -159,21 +128,21 @@ impl SessionBuilder {
     /// memory in the process's cgroup and in the file system of the rings stays free. A ring beyond these limits is not created; threads
     /// without a ring lose their events, which are counted as `no_ring`.
     pub fn memory(mut self, bytes: u64) -> Self {
-        self.spec.limits.memory = bytes;
+        self.settings.spec.limits.memory = bytes;
         self
     }
 
     /// Sets the maximum size of the session's ring files in bytes, summed over all living processes: by default only [each
     /// process](Self::memory) has a limit. With this limit, creating a ring takes a check of the rings of all processes.
     pub fn memory_cap(mut self, bytes: u64) -> Self {
-        self.spec.limits.memory_cap = Some(bytes);
+        self.settings.spec.limits.memory_cap = Some(bytes);
         self
     }
 
     /// Sets the number of different events for which each channel has counters: by default the number of events of the program. An event
     /// takes 128 bytes in each ring; a session cannot [enable](Session::enable) more different events than this.
     pub fn max_events(mut self, events: usize) -> Self {
-        self.spec.limits.max_events = Some(events);
+        self.settings.spec.limits.max_events = Some(events);
         self
     }
 
@@ -187,28 +156,28 @@ impl SessionBuilder {
     /// memory to the kernel fails, which `stop` reports. The handler stays installed; a handler that is installed later should forward
     /// signals to it. There is no cost per event. At most 4096 rings of a process are guarded; no more are created.
     pub fn survive_cut_off_rings(mut self, survive: bool) -> Self {
-        self.place.survive_cut_off = survive;
+        self.settings.place.survive_cut_off = survive;
         self
     }
 
     /// Sets the number of dead processes of this session whose rings are kept for `tracectl recover`: the newest 8 by default. Older ones
     /// are removed when the session starts.
     pub fn keep_dead(mut self, processes: usize) -> Self {
-        self.spec.limits.keep_dead = processes;
+        self.settings.spec.limits.keep_dead = processes;
         self
     }
 
     /// Sets the maximum size of the kept rings of dead processes in bytes, newest first: 1 GiB by default. Applies together with
     /// [`SessionBuilder::keep_dead`].
     pub fn keep_dead_bytes(mut self, bytes: u64) -> Self {
-        self.spec.limits.keep_dead_bytes = bytes;
+        self.settings.spec.limits.keep_dead_bytes = bytes;
         self
     }
 
     /// Sets the clock of the events. A process has one clock: by default the one selected by another session or
     /// [`tracepoint_core::clock::select`], else [`Clock::Monotonic`].
     pub fn clock(mut self, clock: Clock) -> Self {
-        self.clock = Some(clock);
+        self.settings.clock = Some(clock);
         self
     }
 
@@ -243,25 +212,7 @@ impl SessionBuilder {
     /// # Ok::<(), tracepoint_session::SessionError>(())
     /// ```
     pub fn trigger(mut self, when: TriggerCondition, action: TriggerAction) -> Self {
-        self.spec.push_trigger(when, action);
-        self
-    }
-
-    /// Limits the time that the caller waits for the session's sinks while it runs.
-    pub(crate) const fn sink_timeout(mut self, timeout: Duration) -> Self {
-        self.sink_timeout = Some(timeout);
-        self
-    }
-
-    /// Sets the initial number of rings of the default channel, unless its description sets it.
-    pub(crate) const fn rings_at_first(mut self, rings: usize) -> Self {
-        self.rings_at_first = Some(rings);
-        self
-    }
-
-    /// Sets the name of the process's traces in a directory with several.
-    pub(crate) fn trace_name(mut self, name: String) -> Self {
-        self.trace_name = Some(name);
+        self.settings.spec.push_trigger(when, action);
         self
     }
 
@@ -272,172 +223,69 @@ impl SessionBuilder {
     ///
     /// If the name, a rule, a channel, a sink or the budget is invalid; if a rule matches no event, or the rules exclude all; if a sink
     /// cannot start; if there is no directory or no space for the rings; if other sessions use another clock. No event is enabled then.
-    pub fn start(mut self) -> Result<Session, SessionError> {
+    pub fn start(self) -> Result<Session, SessionError> {
         own_thread::follow_environment();
-        let (spec, on_panic) = (self.spec(), self.on_panic.take());
-        check_name(&self.name)?;
+        let Self { mut settings, on_panic, .. } = self;
+        let spec = settings.spec();
+        check_name(&settings.name)?;
         if let Some(error) = spec.first_bad_rule() {
             return Err(error.into());
         }
         spec.check_triggers_in_code().and_then(|()| spec.check_in_process()).map_err(SessionError::Spec)?;
-        self.check_place_of_triggers(&spec)?;
-        clock::choose(self.clock)?;
-        let mut notices = Vec::new();
-        let all = all_events(catalog::markers(), &mut notices);
-        let mut matcher = Matcher::default();
-        let result = matcher.run(&spec, ProcessKey::of_this_process(), &this_process().executable, &all);
+        check_place_of_triggers(&settings.place, &spec)?;
+        clock::choose(settings.clock)?;
+        let (mut notices, mut of_start) = (Vec::new(), Vec::new());
+        let (all, process) = (all_events(catalog::markers(), &mut notices), this_process());
+        let program = Program { key: ProcessKey::of_this_process(), executable: &process.executable, events: &all };
+        settings.name = in_code::free_name(settings.name, &settings.place, &mut of_start);
+        check_name(&settings.name)?;
+        let name = settings.name.clone();
+        let mut session = RunningSession::new(name.clone(), Some(program.key), None);
+        let matched = session.match_rules(&spec, program);
         // Renaming is reported only for events that are recorded.
         notices.retain(|notice| {
             let Notice::Renamed { recorded, .. } = notice else { return true };
-            result.events.iter().any(|event| event.name == *recorded)
+            matched.events.iter().any(|event| event.name == *recorded)
         });
-        check_matched(&spec, &result, &all, &mut notices)?;
-        notices.extend(result.notices);
+        check_matched(&spec, &matched, &all, &mut notices)?;
         // If there are state dumps, their two enclosing events are recorded as well.
         let of_dumps = if state::registered(0).is_empty() { 0 } else { state::EVENTS };
-        let most = all.len() + of_dumps + catalog::later_events();
-        self.name = in_code::free_name(self.name, &self.place, &mut notices);
-        check_name(&self.name)?;
-        let name = self.name.clone();
-        let mut recording = self.record(&result.events, most, notices)?;
-        let mut statistics = RunningStatistics::default();
-        compute(&mut statistics, &recording, &spec, result.statistics)?;
-        if let Some(dir) = recording.ring_dir().filter(|_| spec.triggers().next().is_some()) {
-            let process = dir.file_name().unwrap_or_default().to_string_lossy();
-            let text = spec.triggers_to_toml(&format!("{name}/{process}")).map_err(SessionError::Spec)?;
-            let written = PrivateDir::open(dir).and_then(|dir| {
-                dir.put_authored(TRIGGERS_FILE, text.as_bytes())
-                    .map_err(|error| dir.failed("write", TRIGGERS_FILE, error))
-            });
-            written.map_err(|error| SessionError::Rings(error.into()))?;
-        }
-        in_code::publish(&recording, &spec);
-        if let Some((handle, dir)) = recording.handle().zip(on_panic) {
-            panic_hook::register(&handle, dir)?;
-        }
-        recording.dump_state(Round::All);
-        let mut triggers = InProcessTriggers::default();
-        follow_triggers(&mut triggers, &spec, &recording, &statistics, &all)?;
-        Session::new(recording, spec, matcher, triggers, statistics)
-    }
-
-    /// Checks that its triggers, if there are any, can be written next to its rings.
-    fn check_place_of_triggers(&self, spec: &SessionSpec) -> Result<(), SessionError> {
-        if spec.triggers().next().is_some() && !self.place.is_in_run_dir() {
-            let reason = "a session with triggers must have its rings in the run directory: leave `.dir(path)` and `.in_memory()` out";
-            return Err(SessionError::Spec(SpecError::Invalid { reason: reason.to_owned() }));
-        }
-        Ok(())
-    }
-
-    /// Starts recording `events`. Each channel will record at most `most` different events.
-    pub(crate) fn record(
-        self,
-        events: &[PlannedEvent],
-        most: usize,
-        notices: Vec<Notice>,
-    ) -> Result<Recording, SessionError> {
-        let needed = self.spec.all_channels().count();
-        let room = OpenChannel::room();
-        if room < needed {
-            return Err(SessionError::NoChannelLeft { open: MAX_OPEN - room, needed, most: MAX_OPEN });
-        }
-        let most = self.spec.limits.max_events.unwrap_or(most);
-        let Self { name, spec, mut sinks, place, clock, sink_timeout, rings_at_first, trace_name, .. } = self;
-        let failed = |error: CtfError| SessionError::Sink { reason: error.to_string() };
-        sinks.iter_mut().filter_map(SinkSource::description_mut).try_for_each(prepare).map_err(failed)?;
-        let plan = Plan { name, spec, sinks, place, clock, sink_timeout, rings_at_first, trace_name, events, most };
-        Recording::start(plan, notices)
-    }
-}
-
-/// Watches the conditions of its triggers that this process detects itself.
-pub(super) fn follow_triggers(
-    triggers: &mut InProcessTriggers,
-    spec: &SessionSpec,
-    recording: &Recording,
-    statistics: &RunningStatistics,
-    events: &[PlannedEvent],
-) -> Result<(), SessionError> {
-    let wanted: Vec<_> = spec.triggers().flatten().collect();
-    // RUN_DIR/sessions/NAME/rings/PROCESS
-    let Some(run_dir) = recording.ring_dir().and_then(|rings| rings.ancestors().nth(4)) else { return Ok(()) };
-    let run_dir = std::path::absolute(run_dir).unwrap_or_else(|_| run_dir.to_owned());
-    let key = ProcessKey::of_this_process();
-    let owner = Owner { run_dir, session: recording.name().to_owned(), process: Some(key) };
-    let program = Program { key, executable: &this_process().executable, events };
-    for (id, armed) in triggers.follow(&owner, &wanted, program, &recording.channels(), &statistics.live()) {
-        if let Err(reason) = armed {
-            return Err(SessionError::Spec(SpecError::Invalid { reason: format!("trigger `{id}`: {reason}") }));
-        }
-    }
-    Ok(())
-}
-
-/// Fails if a rule is invalid, if an including rule matches no event, or if the rules exclude all.
-fn check_matched(
-    spec: &SessionSpec,
-    matched: &Matched,
-    all: &[PlannedEvent],
-    notices: &mut Vec<Notice>,
-) -> Result<(), SessionError> {
-    if all.is_empty() {
-        return Err(SessionError::NoEvents);
-    }
-    for (rule, applies) in spec.rules().zip(&matched.rules) {
-        match (rule, applies) {
-            (Err(error), _) | (_, Some(Err(error))) => return Err(error.clone().into()),
-            (Ok(rule), Some(Ok(0))) if rule.excludes() => {
-                notices.push(Notice::UselessExclusion { rule: rule.event.clone() });
+        let max_events = all.len() + of_dumps + catalog::later_events();
+        let start = |events: &[PlannedEvent]| {
+            let recording = Recording::start(settings, events, max_events, &mut of_start)?;
+            in_code::write_triggers(&recording, &spec)?;
+            in_code::publish(&recording, &spec);
+            if let Some((shared, dir)) = recording.shared().zip(on_panic) {
+                panic_snapshot::register(&shared, dir)?;
             }
-            (Ok(rule), Some(Ok(0))) => return Err(no_match(rule, all)),
-            _ => {}
+            Ok(recording)
+        };
+        let mut report = session.apply(&spec, Target::Active, matched, program, start);
+        if let Some(error) = report.take_error() {
+            return Err(error);
         }
+        notices.extend(report.notices.into_iter().chain(of_start));
+        Session::new(name, session, notices)
     }
-    let mut including = spec.rules().flatten().filter(|rule| !rule.excludes()).peekable();
-    if including.peek().is_none() {
-        notices.push(Notice::NoRule);
-    } else if matched.events.is_empty() && matched.statistics.is_empty() {
-        let excluding: Vec<_> =
-            spec.rules().flatten().filter(|rule| rule.excludes()).map(|rule| format!("`{}`", rule.event)).collect();
-        if !excluding.is_empty() {
-            let reason = format!("{} exclude all events that the other rules match", excluding.join(" and "));
-            return Err(SessionError::NothingLeft { reason });
-        }
+
+    /// Sets what controllers of the recording set otherwise.
+    #[cfg(test)]
+    pub(crate) const fn settings(&mut self) -> &mut RecordingSettings {
+        &mut self.settings
+    }
+
+    /// Starts recording `events`, without rules.
+    #[cfg(test)]
+    pub(crate) fn record(self, events: &[PlannedEvent], max_events: usize) -> Result<Recording, SessionError> {
+        Recording::start(self.settings, events, max_events, &mut Vec::new())
+    }
+}
+
+/// Checks that the triggers, if there are any, can be written next to the rings.
+fn check_place_of_triggers(place: &RingPlace, spec: &SessionSpec) -> Result<(), SessionError> {
+    if spec.triggers().next().is_some() && !place.is_in_run_dir() {
+        let reason = "a session with triggers must have its rings in the run directory: leave `.dir(path)` and `.in_memory()` out";
+        return Err(SessionError::Spec(SpecError::Invalid { reason: reason.to_owned() }));
     }
     Ok(())
-}
-
-/// Returns the event of the rule's latency that the program does not have.
-fn missing_end(rule: &Rule, all: &[PlannedEvent]) -> Option<String> {
-    let Some(Ok(RuleStatistic::Compute(spec))) = rule.statistic.as_ref().map(|text| text.parse()) else { return None };
-    let Measure::Latency { begin, end, .. } = spec.measure() else { return None };
-    [begin, end].into_iter().find(|name| !all.iter().any(|event| event.declared() == **name)).cloned()
-}
-
-/// Explains why `rule`, which includes events, matches none.
-pub(super) fn no_match(rule: &Rule, all: &[PlannedEvent]) -> SessionError {
-    let mut any_level = rule.clone();
-    (any_level.level, any_level.filter, any_level.limit) = (None, None, None);
-    let pattern = tracepoint_session_spec::NameRule::parse(&any_level.event).ok();
-    if let Some(event) = missing_end(rule, all) {
-        let nearest = nearest_names(&event, all.iter().map(|event| event.name.as_str()));
-        return SessionError::NoMatch { rule: event, nearest };
-    }
-    let levels: Vec<_> = all
-        .iter()
-        .filter(|event| pattern.as_ref().is_some_and(|pattern| pattern.matches(&event.declared())))
-        .map(PlannedEvent::level)
-        .collect();
-    if let (Some(level), Some(most_important)) = (&rule.level, levels.iter().min()) {
-        let reason = format!(
-            "the levels of all {} events that `{}` matches are outside `{level}`; the most important of them is {most_important}",
-            levels.len(),
-            rule.event
-        );
-        return SessionError::NothingLeft { reason };
-    }
-    let names: Vec<_> = all.iter().map(PlannedEvent::declared).collect();
-    let nearest = nearest_names(&rule.event, names.iter().map(String::as_str));
-    SessionError::NoMatch { rule: rule.event.clone(), nearest }
 }

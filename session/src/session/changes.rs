@@ -1,9 +1,9 @@
-//! Changes to the channels and sinks of a running recording. [`Running::switch`] changes its events.
+//! Changes to the channels and sinks of a running recording. [`RecordingParts::switch`] changes its events.
 
 use super::SessionError;
 use super::active_sink::ActiveSink;
 use super::output_list;
-use super::recording::{Recording, Running};
+use super::recording::{Recording, RecordingParts};
 use crate::channel_room;
 use crate::drain_thread::shared::will_complete_later;
 use crate::event::PlannedEvent;
@@ -18,7 +18,7 @@ use tracepoint_sinks::{Drain, Sink, SinkId, SinkReport};
 
 /// Result of a change.
 #[derive(Debug, Default)]
-pub(crate) struct Changed {
+pub(crate) struct RecordingChanges {
     /// True if it enabled further events.
     pub(crate) more_events: bool,
     /// Deviations of the recording from the description.
@@ -29,22 +29,22 @@ pub(crate) struct Changed {
 
 impl Recording {
     /// Applies a description and a set of events to the recording: adds and removes what differs.
-    pub(crate) fn follow(&mut self, spec: &SessionSpec, events: &[PlannedEvent]) -> Changed {
-        let mut changed = Changed { notices: self.pending_settings(spec), ..Changed::default() };
-        let Some(running) = self.running_mut() else { return changed };
-        if !running.drained_remotely {
+    pub(crate) fn follow(&mut self, spec: &SessionSpec, events: &[PlannedEvent]) -> RecordingChanges {
+        let mut changed = RecordingChanges { notices: self.pending_settings(spec), ..RecordingChanges::default() };
+        let Some(parts) = self.parts_mut() else { return changed };
+        if !parts.drained_remotely {
             for channel in spec.all_channels() {
-                if running.channels.named(&channel.name).is_none() {
-                    changed.errors.extend(running.add_channel(channel.channel()).err());
+                if parts.channels.named(&channel.name).is_none() {
+                    changed.errors.extend(parts.add_channel(channel.channel()).err());
                 }
             }
-            for sink in running.missing_sinks(&spec.sinks) {
-                changed.errors.extend(running.add_sink(sink.into(), &mut Vec::new()).err());
+            for sink in parts.missing_sinks(&spec.sinks) {
+                changed.errors.extend(parts.add_sink(sink.into(), &mut Vec::new()).err());
             }
         }
         let events: Vec<_> =
-            events.iter().filter(|event| running.channels.named(&event.channel).is_some()).cloned().collect();
-        match running.switch(&events, &mut changed.notices) {
+            events.iter().filter(|event| parts.channels.named(&event.channel).is_some()).cloned().collect();
+        match parts.switch(&events, &mut changed.notices) {
             Ok((more, described)) => {
                 changed.more_events = more;
                 changed.errors.extend(described.err());
@@ -52,13 +52,13 @@ impl Recording {
             Err(error) => changed.errors.push(error),
         }
         let wanted = spec.channel_names();
-        let gone = running.channels.names().into_iter().filter(|name| !wanted.contains(name));
+        let gone = parts.channels.names().into_iter().filter(|name| !wanted.contains(name));
         for name in gone.map(str::to_owned).collect::<Vec<_>>() {
-            changed.errors.extend(running.remove_channel(&name).err());
+            changed.errors.extend(parts.remove_channel(&name).err());
         }
-        if !running.drained_remotely {
-            for sink in running.surplus_sinks(&spec.sinks) {
-                changed.errors.extend(running.remove_sink(&sink).err());
+        if !parts.drained_remotely {
+            for sink in parts.surplus_sinks(&spec.sinks) {
+                changed.errors.extend(parts.remove_sink(&sink).err());
             }
         }
         changed
@@ -67,13 +67,13 @@ impl Recording {
     /// Returns notices about settings of open channels, and limits, that differ from their descriptions: a recording keeps its original
     /// ones.
     pub(crate) fn pending_settings(&self, spec: &SessionSpec) -> Vec<Notice> {
-        let Some(running) = self.running() else { return Vec::new() };
+        let Some(parts) = self.parts() else { return Vec::new() };
         let pending = |channel: &ChannelSpec| {
-            let settings = channel.settings_unlike(running.channels.named(&channel.name)?.config());
+            let settings = channel.settings_unlike(parts.channels.named(&channel.name)?.config());
             let (session, channel) = (self.name().to_owned(), channel.name.clone());
             (!settings.is_empty()).then_some(Notice::ChannelSettingsPending { session, channel, settings })
         };
-        let limits = spec.limits.unlike(&running.rings.limits);
+        let limits = spec.limits.unlike(&parts.rings.limits);
         let session = self.name().to_owned();
         let limits = (!limits.is_empty()).then_some(Notice::LimitsPending { session, settings: limits });
         spec.all_channels().filter_map(pending).chain(limits).collect()
@@ -82,54 +82,55 @@ impl Recording {
     /// Adds a sink, which gets the packets that are moved from now on.
     pub(super) fn add_sink(&mut self, mut sink: SinkSource, notices: &mut Vec<Notice>) -> Result<SinkId, SessionError> {
         let stopped = SessionError::Stopped { name: self.name().to_owned() };
-        let Some(running) = self.running_mut() else { return Err(stopped) };
+        let Some(parts) = self.parts_mut() else { return Err(stopped) };
         sink.description_mut()
             .map_or(Ok(()), prepare)
             .map_err(|error| SessionError::Sink { reason: error.to_string() })?;
-        running.add_sink(sink, notices)?.get().copied().ok_or(stopped)
+        parts.add_sink(sink, notices)?.get().copied().ok_or(stopped)
     }
 
     /// Removes a sink; returns its report.
     pub(super) fn remove_sink(&mut self, id: SinkId) -> Result<SinkReport, SessionError> {
         let missing = SessionError::NoSuchSink { name: self.name().to_owned() };
-        let sink = self.running().and_then(|running| {
-            let mut ids = running.sinks.iter().filter(|sink| sink.spec.is_some()).map(|sink| &sink.id);
+        let sink = self.parts().and_then(|parts| {
+            let mut ids = parts.sinks.iter().filter(|sink| sink.spec.is_some()).map(|sink| &sink.id);
             ids.find(|sink| sink.get() == Some(&id)).map(Arc::clone)
         });
-        match (self.running_mut(), sink) {
-            (Some(running), Some(sink)) => running.remove_sink(&sink)?.ok_or(missing),
+        match (self.parts_mut(), sink) {
+            (Some(parts), Some(sink)) => parts.remove_sink(&sink)?.ok_or(missing),
             _ => Err(missing),
         }
     }
 
     /// The recording's sinks, with their descriptions.
     pub(super) fn sinks(&self) -> Vec<(SinkId, SinkSpec)> {
-        let sinks = self.running().into_iter().flat_map(|running| &running.sinks);
+        let sinks = self.parts().into_iter().flat_map(|parts| &parts.sinks);
         sinks.filter_map(|sink| Some((*sink.id.get()?, sink.spec.clone()?))).collect()
     }
 
     /// Adds a channel; later rules may name it.
     pub(super) fn add_channel(&mut self, channel: Channel) -> Result<(), SessionError> {
         let stopped = SessionError::Stopped { name: self.name().to_owned() };
-        self.running_mut().ok_or(stopped)?.add_channel(channel)
+        self.parts_mut().ok_or(stopped)?.add_channel(channel)
     }
 
     /// Returns whether the recording must be restarted for this description: the channels of a remotely drained recording cannot change.
     pub(crate) fn needs_restart_for(&self, spec: &SessionSpec) -> bool {
-        let has =
-            |running: &Running| spec.all_channels().map(|channel| channel.name.as_str()).eq(running.channels.names());
-        self.running().is_some_and(|running| running.drained_remotely && !has(running))
+        let has = |parts: &RecordingParts| {
+            spec.all_channels().map(|channel| channel.name.as_str()).eq(parts.channels.names())
+        };
+        self.parts().is_some_and(|parts| parts.drained_remotely && !has(parts))
     }
 }
 
-impl Running {
+impl RecordingParts {
     fn add_channel(&mut self, config: Channel) -> Result<(), SessionError> {
         let is_with_stacks = config.contexts().any(|context| context == Context::CallStack);
         let mut further = if is_with_stacks { modules() } else { Vec::new() };
         further.retain(|module| !self.trace.process.modules.contains(module));
         let channel = self.channels.begin_add(config, self.rings.source())?;
         // Before its first record: the rings of a killed process must be readable.
-        let described = self.live.describe_channel(&self.trace, &channel, &further, &self.rings.store);
+        let described = self.events.describe_channel(&self.trace, &channel, &further, &self.rings.store);
         if let Err(error) = described {
             self.channels.abort_add();
             return Err(error);
@@ -154,7 +155,7 @@ impl Running {
 
     /// Disables the channel's events, and moves the contents of its rings to the sinks.
     fn remove_channel(&mut self, name: &str) -> Result<(), SessionError> {
-        self.live.remove_channel(name);
+        self.events.remove_channel(name);
         let Some(channel) = self.channels.remove(name) else {
             return Err(SessionError::NoChannel { name: name.to_owned(), known: self.channels.names().join(", ") });
         };
@@ -231,7 +232,7 @@ impl Running {
 
     fn list_outputs(&mut self) -> Result<(), SessionError> {
         let lines = self.sinks.iter().map(|sink| &sink.line[..]).collect::<Vec<_>>().concat();
-        self.live.list_outputs(lines, &self.rings.store)
+        self.events.list_outputs(lines, &self.rings.store)
     }
 
     /// Returns the descriptions in `wanted` without a sink. Two equal descriptions are two sinks.

@@ -65,6 +65,17 @@ pub enum SessionError {
         "the session does not start: {0}; stop the sessions that use it first, or leave `.clock(…)` out to share it"
     )]
     Clock(#[from] ClockInUse),
+    /// The sinks of several ended recordings of the session are blocked. Only sessions of a controller are started again.
+    #[error("the sinks of {recordings} earlier recordings are blocked; recording starts when one of them has finished")]
+    SinksBlocked {
+        /// Number of these recordings.
+        recordings: usize,
+    },
+    /// The channels of a session of a controller cannot change while another process drains them.
+    #[error(
+        "a session that is drained by another process keeps the channels with which it began; changed channels apply when it records again"
+    )]
+    KeepsChannels,
     /// The session does not have this channel.
     #[error("the session has no channel `{name}`; it has {known}")]
     NoChannel {

@@ -1,9 +1,10 @@
 //! The data by which other processes see a session started in code: a name that no remotely controlled session has, and the session's
 //! description in the directory of its rings. Only sessions whose rings are in the run directory are visible.
 
+use super::SessionError;
 use super::recording::Recording;
 use super::rings::RingPlace;
-use tracepoint_run_dir::layout::{SESSION, SESSIONS};
+use tracepoint_run_dir::layout::{SESSION, SESSIONS, TRIGGERS_FILE};
 use tracepoint_run_dir::notice::Notice;
 use tracepoint_run_dir::private_dir::PrivateDir;
 use tracepoint_run_dir::rundir::RunDir;
@@ -30,6 +31,18 @@ fn is_taken(name: &str) -> bool {
         Ok(bytes) => SessionSpec::parse(&bytes).map_or(true, |spec| !is_left_behind(&spec, &dir)),
         Err(_) => false,
     }
+}
+
+/// Writes the triggers, if there are any, next to the rings.
+pub(super) fn write_triggers(recording: &Recording, spec: &SessionSpec) -> Result<(), SessionError> {
+    let Some(dir) = recording.ring_dir().filter(|_| spec.triggers().next().is_some()) else { return Ok(()) };
+    let process = dir.file_name().unwrap_or_default().to_string_lossy();
+    let text = spec.triggers_to_toml(&format!("{}/{process}", recording.name())).map_err(SessionError::Spec)?;
+    let written = PrivateDir::open(dir).and_then(|dir| {
+        let written = dir.put_authored(TRIGGERS_FILE, text.as_bytes());
+        written.map_err(|error| dir.failed("write", TRIGGERS_FILE, error))
+    });
+    written.map_err(|error| SessionError::Rings(error.into()))
 }
 
 /// Writes the current description next to the rings. If that fails, an older one stays.

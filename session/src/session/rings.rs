@@ -15,7 +15,7 @@ use tracepoint_sinks::Sink;
 
 /// Location of a session's rings in this process. Not part of the session's description: each process chooses its own.
 #[derive(Debug)]
-pub(super) struct RingPlace {
+pub(crate) struct RingPlace {
     pub(super) in_memory: bool,
     pub(super) place: Place,
     pub(super) allow_disk: bool,
@@ -44,7 +44,7 @@ impl RingPlace {
         }
     }
 
-    pub(super) fn set_dir(&mut self, path: PathBuf) {
+    pub(crate) fn set_dir(&mut self, path: PathBuf) {
         (self.in_memory, self.place) = (false, Place::At(path));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A registered dump.
-pub(crate) struct Registered {
+pub(crate) struct RegisteredDump {
     /// Registration number, from 1.
     pub(super) number: u64,
     pub(super) name: String,
@@ -16,15 +16,15 @@ pub(crate) struct Registered {
     late: AtomicUsize,
 }
 
-impl fmt::Debug for Registered {
+impl fmt::Debug for RegisteredDump {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Registered").field("name", &self.name).field("late", &self.late).finish_non_exhaustive()
+        f.debug_struct("RegisteredDump").field("name", &self.name).field("late", &self.late).finish_non_exhaustive()
     }
 }
 
 #[derive(Debug)]
 struct Registry {
-    dumps: Vec<Arc<Registered>>,
+    dumps: Vec<Arc<RegisteredDump>>,
     /// Number of registrations so far.
     count: u64,
     /// Wakes the agent, if one runs.
@@ -41,7 +41,7 @@ fn registry() -> MutexGuard<'static, Registry> {
 /// A registered state dump. Dropping it removes the registration; a running dump continues.
 #[derive(Debug)]
 #[must_use = "dropping it removes the state dump"]
-pub struct StateDump(Arc<Registered>);
+pub struct StateDump(Arc<RegisteredDump>);
 
 impl StateDump {
     /// Returns the name under which it was registered.
@@ -108,7 +108,7 @@ pub fn state_dump(name: impl Into<String>, function: impl Fn(&Dump) + Send + Syn
     registry.count += 1;
     let number = registry.count;
     let dump =
-        Arc::new(Registered { number, name: name.into(), function: Box::new(function), late: AtomicUsize::new(0) });
+        Arc::new(RegisteredDump { number, name: name.into(), function: Box::new(function), late: AtomicUsize::new(0) });
     registry.dumps.push(Arc::clone(&dump));
     drop(registry);
     wake_agent();
@@ -124,11 +124,11 @@ pub(crate) fn wake_agent() {
 }
 
 /// The dumps registered after number `seen`, in order of registration.
-pub(crate) fn registered(seen: u64) -> Vec<Arc<Registered>> {
+pub(crate) fn registered(seen: u64) -> Vec<Arc<RegisteredDump>> {
     registry().dumps.iter().filter(|dump| dump.number > seen).cloned().collect()
 }
 
-impl Registered {
+impl RegisteredDump {
     /// Returns whether a late run is still running.
     pub(super) fn is_late(&self) -> bool {
         self.late.load(Ordering::Relaxed) > 0

@@ -2,7 +2,7 @@
 
 use super::dump::Dump;
 use super::events::{state_begin, state_end};
-use super::registry::Registered;
+use super::registry::RegisteredDump;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -48,12 +48,12 @@ pub(crate) struct Runs {
 
 impl Runs {
     /// The dumps to run in a round.
-    pub(crate) fn due(&self, round: Round) -> Vec<Arc<Registered>> {
+    pub(crate) fn due(&self, round: Round) -> Vec<Arc<RegisteredDump>> {
         super::registered(if round == Round::New { self.seen } else { 0 })
     }
 
     /// Runs the dumps one after another, for a session whose events are enabled. Waits for at most [`TIMEOUT`] in total.
-    pub(crate) fn run(&mut self, dumps: &[Arc<Registered>], session: &str, channel: &Arc<OpenChannel>) {
+    pub(crate) fn run(&mut self, dumps: &[Arc<RegisteredDump>], session: &str, channel: &Arc<OpenChannel>) {
         let began = Instant::now();
         for dump in dumps {
             let counts = self.counts_of(dump);
@@ -64,13 +64,13 @@ impl Runs {
     }
 
     /// Counts these dumps as skipped.
-    pub(crate) fn skip(&mut self, dumps: &[Arc<Registered>]) {
+    pub(crate) fn skip(&mut self, dumps: &[Arc<RegisteredDump>]) {
         for dump in dumps {
             self.counts_of(dump).skipped.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    fn counts_of(&mut self, dump: &Registered) -> Arc<Counts> {
+    fn counts_of(&mut self, dump: &RegisteredDump) -> Arc<Counts> {
         self.seen = self.seen.max(dump.number);
         // Bounds the map: a program may register a dump for each connection, and a session may last for years.
         if self.counts.len() >= KEPT {
@@ -107,7 +107,7 @@ const RETURNED: u8 = 1;
 const LATE: u8 = 2;
 
 /// Runs one dump on a separate thread, and waits for it for at most `timeout`.
-fn run_one(dump: &Arc<Registered>, context: Dump, counts: &Arc<Counts>, of: &Arc<OpenChannel>, timeout: Duration) {
+fn run_one(dump: &Arc<RegisteredDump>, context: Dump, counts: &Arc<Counts>, of: &Arc<OpenChannel>, timeout: Duration) {
     if dump.is_late() {
         counts.skipped.fetch_add(1, Ordering::Relaxed);
         return;
@@ -139,7 +139,7 @@ fn run_one(dump: &Arc<Registered>, context: Dump, counts: &Arc<Counts>, of: &Arc
 }
 
 /// Calls the dump's function between its two events.
-fn call(dump: &Registered, context: &Dump, counts: &Counts, of: Arc<OpenChannel>) {
+fn call(dump: &RegisteredDump, context: &Dump, counts: &Counts, of: Arc<OpenChannel>) {
     let is_restricted = of.restrict_this_thread();
     // Dropped first, so that a dump that outlives its session does not keep the rings.
     drop(of);
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn unregistered_dumps_are_removed() -> Result<(), Box<dyn std::error::Error>> {
         let builder = Session::builder("dumps").in_memory().sink(TextSink::new(Vec::new()));
-        let mut session = builder.record(&[], 4, Vec::new())?;
+        let mut session = builder.record(&[], 4)?;
         let _stays = state_dump("stays", |_| {});
         for n in 0..3 * KEPT {
             let _goes = state_dump(format!("goes {n}"), |_| {});

@@ -1,11 +1,11 @@
 //! The statistics of one session in this process.
 
 use super::plan::{Part, PlannedStatistic};
-use super::segment::{self, Place};
+use super::segment::{self, StatisticMemory};
 use super::{KEPT, MAX};
+use crate::session_dirs::SessionDirs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::Path;
 use std::process;
 use std::sync::{Arc, Weak};
 use tracepoint_core::Marker;
@@ -19,17 +19,6 @@ use tracepoint_session_io::statistics::StatisticResult;
 use tracepoint_session_io::statistics::index::{self, Entry, Index};
 use tracepoint_session_spec::Rule;
 
-/// The location of the files.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Home<'a> {
-    /// The directory of the session; `None` if the statistics are in memory only.
-    pub(crate) session: Option<&'a Path>,
-    /// The name of the process in it.
-    pub(crate) process: &'a str,
-    /// Maximum size of the session's rings in this process, in bytes.
-    pub(crate) ring_memory: u64,
-}
-
 /// The statistics of a session in this process. Dropping it ends them; the files stay.
 #[derive(Debug, Default)]
 pub(crate) struct RunningStatistics {
@@ -38,7 +27,7 @@ pub(crate) struct RunningStatistics {
     /// The directory of the files, and the name of the process in it. Kept while there are files, even if the session is stopped.
     files: Option<(Arc<PrivateDir>, String)>,
     memory: Option<Arc<ProcessMemory>>,
-    running: BTreeMap<Key, Running>,
+    running: BTreeMap<Key, RunningStatistic>,
     /// The number of the next file.
     next: u64,
     /// True if the list is out of date because it could not be written.
@@ -60,10 +49,10 @@ pub(crate) struct LiveStatistic {
 type Key = (String, String);
 
 #[derive(Debug)]
-struct Running {
+struct RunningStatistic {
     rule: Rule,
     statistic: Arc<Statistic>,
-    place: Place,
+    place: StatisticMemory,
     is_duration: bool,
     subscriptions: Vec<(&'static Marker, Subscription)>,
 }
@@ -79,9 +68,15 @@ impl RunningStatistics {
         self.memory.as_ref().map_or(0, |memory| memory.used())
     }
 
-    /// Computes exactly `planned` from now on. Statistics that are already running continue. Returns the errors of rules that cannot be
+    /// Computes exactly `planned` from now on, in files if the session has directories. Their memory is a part of `ring_memory`, the limit on
+    /// the session's rings in this process. Statistics that are already running continue. Returns the errors of rules that cannot be
     /// computed.
-    pub(crate) fn follow(&mut self, home: Home<'_>, planned: Vec<PlannedStatistic>) -> Vec<String> {
+    pub(crate) fn follow(
+        &mut self,
+        dirs: Option<&SessionDirs>,
+        ring_memory: u64,
+        planned: Vec<PlannedStatistic>,
+    ) -> Vec<String> {
         if self.running.is_empty() && planned.is_empty() || !self.is_ours() {
             return Vec::new();
         }
@@ -91,7 +86,7 @@ impl RunningStatistics {
         self.drop_all(&gone);
         let mut errors = Vec::new();
         let mut by_rule: BTreeMap<String, Vec<PlannedStatistic>> = BTreeMap::new();
-        // Running statistics may get further events; the others are new.
+        // RunningStatistic statistics may get further events; the others are new.
         let (mut more, mut new) = (Vec::new(), Vec::new());
         for planned in planned {
             if self.running.contains_key(&key(&planned)) {
@@ -106,7 +101,7 @@ impl RunningStatistics {
         }
         for planned in by_rule.into_values() {
             let spec = planned[0].spec.to_string();
-            match self.start(home, &planned) {
+            match self.start(dirs, ring_memory, &planned) {
                 Ok(()) => new.extend(planned),
                 Err(error) => errors.push(format!("`{spec}` of `{}` is not computed: {error}", planned[0].rule.event)),
             }
@@ -134,41 +129,46 @@ impl RunningStatistics {
     }
 
     /// Starts the new statistics of one rule.
-    fn start(&mut self, home: Home<'_>, planned: &[PlannedStatistic]) -> io::Result<()> {
+    fn start(&mut self, dirs: Option<&SessionDirs>, ring_memory: u64, planned: &[PlannedStatistic]) -> io::Result<()> {
         if self.running.len() + planned.len() > MAX {
             let text = format!("a session computes at most {MAX} statistics in a process; select fewer events");
             return Err(io::Error::other(text));
         }
-        let mut made = self.make(home, planned);
+        let mut made = self.make(dirs, ring_memory, planned);
         for _ in 1..TRIES {
             // Another process may have removed the directory while it was empty.
-            if home.session.is_none() || !matches!(&made, Err(error) if error.kind() == io::ErrorKind::NotFound) {
+            if dirs.is_none() || !matches!(&made, Err(error) if error.kind() == io::ErrorKind::NotFound) {
                 break;
             }
             self.files = None;
-            made = self.make(home, planned);
+            made = self.make(dirs, ring_memory, planned);
         }
         for (planned, (statistic, place)) in planned.iter().zip(made?) {
             let (rule, statistic) = (planned.rule.clone(), Arc::new(statistic));
             let is_duration = planned.is_duration;
-            let running = Running { rule, statistic, place, is_duration, subscriptions: Vec::new() };
+            let running = RunningStatistic { rule, statistic, place, is_duration, subscriptions: Vec::new() };
             self.running.insert((planned.key.clone(), planned.event.clone()), running);
         }
         Ok(())
     }
 
-    fn make(&mut self, home: Home<'_>, planned: &[PlannedStatistic]) -> io::Result<Vec<(Statistic, Place)>> {
-        if let (None, Some(session)) = (&self.files, home.session) {
-            let dir = PrivateDir::open(session)
+    fn make(
+        &mut self,
+        dirs: Option<&SessionDirs>,
+        ring_memory: u64,
+        planned: &[PlannedStatistic],
+    ) -> io::Result<Vec<(Statistic, StatisticMemory)>> {
+        if let (None, Some(dirs)) = (&self.files, dirs) {
+            let dir = PrivateDir::open(&dirs.session)
                 .and_then(|session| session.subdir(STATISTICS))
                 .map_err(|error| into_io(&error))?;
-            index::remove(&dir, home.process);
+            index::remove(&dir, &dirs.process);
             index::prune(&dir, KEPT);
-            (self.files, self.memory) = (Some((Arc::new(dir), home.process.to_owned())), None);
+            (self.files, self.memory) = (Some((Arc::new(dir), dirs.process.clone())), None);
         }
         let dir = self.files.as_ref().map(|(dir, _)| Arc::clone(dir));
         // A quarter of the limit on the rings.
-        let memory = self.memory.get_or_insert_with(|| ProcessMemory::new("statistics", home.ring_memory / 4, dir));
+        let memory = self.memory.get_or_insert_with(|| ProcessMemory::new("statistics", ring_memory / 4, dir));
         let file = self.files.as_ref().map(|(dir, process)| (&**dir, format!("{process}.{}.stat", self.next)));
         self.next += 1;
         segment::make(planned, file, memory)
@@ -214,9 +214,8 @@ impl RunningStatistics {
         let _ = self.list();
         let Some((dir, _)) = &self.files else { return };
         for place in places {
-            let Place::File(segment, _) = place else { continue };
-            let is_used =
-                |other: &Running| matches!(&other.place, Place::File(other, _) if Arc::ptr_eq(other, &segment));
+            let StatisticMemory::File(segment, _) = place else { continue };
+            let is_used = |other: &RunningStatistic| matches!(&other.place, StatisticMemory::File(other, _) if Arc::ptr_eq(other, &segment));
             if !self.running.values().any(is_used) {
                 dir.remove_file(&segment.file);
             }
@@ -226,8 +225,8 @@ impl RunningStatistics {
     /// Writes the list of statistics.
     fn list(&self) -> io::Result<()> {
         let Some((dir, process)) = &self.files else { return Ok(()) };
-        let entry = |((_, event), running): (&Key, &Running)| match &running.place {
-            Place::File(segment, words) => Some(Entry {
+        let entry = |((_, event), running): (&Key, &RunningStatistic)| match &running.place {
+            StatisticMemory::File(segment, words) => Some(Entry {
                 file: segment.file.clone(),
                 offset: words.start,
                 words: words.len(),
@@ -235,14 +234,14 @@ impl RunningStatistics {
                 rule: running.rule.clone(),
                 is_duration: running.is_duration,
             }),
-            Place::Heap { .. } => None,
+            StatisticMemory::Heap { .. } => None,
         };
         Index::new(self.running.iter().filter_map(entry).collect()).write(dir, process)
     }
 
     /// Returns the running statistics.
     pub(crate) fn live(&self) -> Vec<LiveStatistic> {
-        let live = |((rule, event), running): (&Key, &Running)| LiveStatistic {
+        let live = |((rule, event), running): (&Key, &RunningStatistic)| LiveStatistic {
             rule: rule.clone(),
             text: running.statistic.spec().to_string(),
             event: event.clone(),
@@ -253,7 +252,7 @@ impl RunningStatistics {
 
     /// Returns the results so far.
     pub(crate) fn results(&self) -> Vec<StatisticResult> {
-        let result = |((_, event), running): (&Key, &Running)| {
+        let result = |((_, event), running): (&Key, &RunningStatistic)| {
             let (rule, snapshot) = (running.rule.clone(), running.statistic.snapshot());
             StatisticResult::new(rule, event.clone(), running.is_duration, snapshot)
         };

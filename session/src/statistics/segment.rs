@@ -19,7 +19,7 @@ pub(super) struct Segment {
 
 /// The location of a statistic.
 #[derive(Clone, Debug)]
-pub(super) enum Place {
+pub(super) enum StatisticMemory {
     /// In these words of a file.
     File(Arc<Segment>, Range<usize>),
     Heap {
@@ -43,7 +43,7 @@ pub(super) fn make(
     planned: &[PlannedStatistic],
     file: Option<(&PrivateDir, String)>,
     memory: &Arc<ProcessMemory>,
-) -> io::Result<Vec<(Statistic, Place)>> {
+) -> io::Result<Vec<(Statistic, StatisticMemory)>> {
     let invalid = |error: StatisticError| io::Error::other(error.to_string());
     let mut places = Vec::new();
     let mut end = 0;
@@ -58,7 +58,7 @@ pub(super) fn make(
         let reservation = Arc::new(reservation);
         let make = |planned: &PlannedStatistic| {
             let made = Statistic::new(planned.spec.clone(), planned.is_float).map_err(invalid)?;
-            Ok((made, Place::Heap { _reservation: Arc::clone(&reservation) }))
+            Ok((made, StatisticMemory::Heap { _reservation: Arc::clone(&reservation) }))
         };
         return planned.iter().map(make).collect();
     };
@@ -69,7 +69,7 @@ pub(super) fn make(
     let make = |(planned, words): (&PlannedStatistic, Range<usize>)| {
         let part = Part { segment: Arc::clone(&segment), words: words.clone() };
         let made = Statistic::in_memory(planned.spec.clone(), planned.is_float, Box::new(part)).map_err(invalid)?;
-        Ok((made, Place::File(Arc::clone(&segment), words)))
+        Ok((made, StatisticMemory::File(Arc::clone(&segment), words)))
     };
     planned.iter().zip(places).map(make).collect()
 }

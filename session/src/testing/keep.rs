@@ -57,9 +57,9 @@ impl KeptEvents {
 /// Runs `body`, unless the calling thread is already inside such a call.
 fn while_keeping<R>(body: impl FnOnce() -> R) -> Option<R> {
     /// Clears the flag, also on a panic.
-    struct Done;
+    struct ClearFlag;
 
-    impl Drop for Done {
+    impl Drop for ClearFlag {
         fn drop(&mut self) {
             let _ = KEEPING.try_with(|keeping| keeping.set(false));
         }
@@ -68,7 +68,7 @@ fn while_keeping<R>(body: impl FnOnce() -> R) -> Option<R> {
     if KEEPING.try_with(|keeping| keeping.replace(true)).unwrap_or(true) {
         return None;
     }
-    let _done = Done;
+    let _done = ClearFlag;
     Some(body())
 }
 

@@ -48,7 +48,7 @@ struct Slot {
 
 /// The slots of a trigger.
 #[derive(Debug)]
-pub(super) struct Captured {
+pub(super) struct CaptureSlots {
     slots: [Slot; SLOTS],
     /// Number of events for which there was no slot.
     missed: AtomicU64,
@@ -64,7 +64,7 @@ pub(super) struct Capture {
     words: Vec<u64>,
 }
 
-impl Captured {
+impl CaptureSlots {
     pub(super) const fn new() -> Self {
         Self { slots: [const { Slot::new() }; SLOTS], missed: AtomicU64::new(0) }
     }

@@ -3,9 +3,9 @@
 //! An aggregate, in addition to the session's channel, sees the event after its commit, so that a snapshot contains it. The rule's filter
 //! is compiled for each event; the core tests a comparison of an integer field at its beginning before it calls the aggregate.
 
-use super::Program;
-use super::capture::{Capture, Captured};
+use super::capture::{Capture, CaptureSlots};
 use super::words::Word;
+use crate::event::Program;
 use std::process;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -17,7 +17,7 @@ use tracepoint_session_spec::{Compiled, Rule, TriggerCondition, filter};
 /// The events that a rule matches.
 #[derive(Debug)]
 pub(super) struct EventWatch {
-    captured: Arc<Captured>,
+    captured: Arc<CaptureSlots>,
     markers: Vec<&'static Marker>,
     /// Empty once it is disabled.
     subscriptions: Mutex<Vec<Subscription>>,
@@ -25,7 +25,7 @@ pub(super) struct EventWatch {
 
 /// One of these events, at its sites.
 struct Watch {
-    captured: Arc<Captured>,
+    captured: Arc<CaptureSlots>,
     word: Word,
     event: u32,
     filter: Option<filter::Program>,
@@ -45,7 +45,7 @@ impl EventWatch {
     /// but it is one if the rule's filter fits none of the events that the rest of the rule matches.
     pub(super) fn start(rule: &Rule, program: Program<'_>, word: Word) -> Result<Self, String> {
         let compiled = Compiled::new(rule).map_err(|error| error.to_string())?;
-        let captured = Arc::new(Captured::new());
+        let captured = Arc::new(CaptureSlots::new());
         let (mut markers, mut subscribers, mut unfit) = (Vec::new(), Vec::new(), None);
         let is_for_this = compiled.is_for(program.key, program.executable);
         let matches = |name: &str, level| is_for_this && compiled.matches(name, level);

@@ -1,6 +1,6 @@
 //! The state shared by a session and the thread of its triggers, and the body of the thread.
 
-use super::Owner;
+use super::TriggerOwner;
 use super::event_watch::EventWatch;
 use super::ring_watch::RingWatch;
 use super::signals::SignalWatch;
@@ -25,20 +25,20 @@ const REST: Duration = Duration::from_millis(1);
 const LONG: Duration = Duration::from_secs(3600);
 /// The state shared by the thread and its session.
 #[derive(Debug)]
-pub(super) struct Shared {
-    owner: Owner,
+pub(super) struct SharedTriggers {
+    owner: TriggerOwner,
     pub(super) word: Word,
     is_stopped: AtomicBool,
     /// True while the thread is in a round.
     is_acting: AtomicBool,
     sources: Mutex<Vec<(TriggerSpec, Arc<Source>)>>,
     /// Occurrences that threads have reported, and the threads that wait for the actions.
-    queue: Mutex<VecDeque<Reported>>,
+    queue: Mutex<VecDeque<ReportedOccurrence>>,
 }
 
 /// An occurrence that a thread has reported for a trigger. The sender is dropped when the actions are done.
 #[derive(Debug)]
-struct Reported {
+struct ReportedOccurrence {
     occurrence: Occurrence,
     trigger: String,
     waiting: Sender<()>,
@@ -55,8 +55,8 @@ pub(super) enum Source {
     Reported,
 }
 
-impl Shared {
-    pub(super) fn new(owner: Owner, word: Word) -> Self {
+impl SharedTriggers {
+    pub(super) fn new(owner: TriggerOwner, word: Word) -> Self {
         Self {
             owner,
             word,
@@ -118,7 +118,7 @@ impl Shared {
             }
         }
         // The lock is not held while it acts.
-        while let Some(Reported { occurrence, trigger, waiting }) = self.next_reported() {
+        while let Some(ReportedOccurrence { occurrence, trigger, waiting }) = self.next_reported() {
             any = true;
             self.act(trigger, occurrence);
             drop(waiting);
@@ -126,13 +126,13 @@ impl Shared {
         any
     }
 
-    fn next_reported(&self) -> Option<Reported> {
+    fn next_reported(&self) -> Option<ReportedOccurrence> {
         lock(&self.queue).pop_front()
     }
 
     /// Performs the actions. Failures are stored in the state of the trigger; the trigger of a removed session has no state.
     fn act(&self, trigger: String, mut occurrence: Occurrence) {
-        let Owner { run_dir, session, process } = &self.owner;
+        let TriggerOwner { run_dir, session, process } = &self.owner;
         occurrence.add("trigger_session", Detail::Text(session.clone()));
         let mut request = FireRequest::new(session.clone(), trigger, occurrence);
         request.process = *process;
@@ -148,7 +148,11 @@ impl Shared {
             any = true;
             let mut occurrence = Occurrence::new(when, process::id(), SystemTime::now());
             add(&mut occurrence);
-            lock(&self.queue).push_back(Reported { occurrence, trigger: spec.id.clone(), waiting: done.clone() });
+            lock(&self.queue).push_back(ReportedOccurrence {
+                occurrence,
+                trigger: spec.id.clone(),
+                waiting: done.clone(),
+            });
         }
         self.word.wake();
         any.then_some(waiting)

@@ -30,7 +30,7 @@ pub(super) struct StatisticWatch {
 struct State {
     statistics: Vec<LiveStatistic>,
     /// The snapshots of the last second, and one older; the newest last.
-    seen: VecDeque<(Instant, BTreeMap<Key, Seen>)>,
+    seen: VecDeque<(Instant, BTreeMap<Key, Observation>)>,
     /// The time since which the condition holds, and whether that was acted on.
     holding: BTreeMap<Key, (Instant, bool)>,
 }
@@ -39,7 +39,7 @@ struct State {
 type Key = (String, String, Vec<String>);
 
 #[derive(Clone, Debug)]
-enum Seen {
+enum Observation {
     Count(u64),
     Values(Distribution),
 }
@@ -98,18 +98,18 @@ impl StatisticWatch {
 
     /// Returns the value to compare; `None` if there is none, for example the mean of no values, or a rate at the first check.
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
-    fn value(&self, new: &Seen, old: Option<&Seen>, seconds: Option<f64>) -> Option<f64> {
-        let count = |seen: &Seen| match seen {
-            Seen::Count(count) => *count,
-            Seen::Values(values) => values.count(),
+    fn value(&self, new: &Observation, old: Option<&Observation>, seconds: Option<f64>) -> Option<f64> {
+        let count = |seen: &Observation| match seen {
+            Observation::Count(count) => *count,
+            Observation::Values(values) => values.count(),
         };
         match self.threshold.aggregate {
             Aggregate::Count => Some(count(new) as f64),
             Aggregate::Rate => Some(count(new).saturating_sub(old.map_or(0, count)) as f64 / seconds?),
             aggregate => {
-                let Seen::Values(values) = new else { return None };
+                let Observation::Values(values) = new else { return None };
                 let recent = match old {
-                    Some(Seen::Values(old)) => values.since(old),
+                    Some(Observation::Values(old)) => values.since(old),
                     // Values from before the first check do not belong to the last second.
                     _ if seconds.is_none() => return None,
                     _ => values.clone(),
@@ -136,16 +136,16 @@ impl StatisticWatch {
 }
 
 /// Returns the current values of the statistics.
-fn seen(statistics: &[LiveStatistic]) -> BTreeMap<Key, Seen> {
+fn seen(statistics: &[LiveStatistic]) -> BTreeMap<Key, Observation> {
     let mut all = BTreeMap::new();
     for one in statistics {
         let Some(statistic) = one.statistic.upgrade() else { continue };
         match statistic.snapshot().results {
-            Results::Count(rows) => add(&mut all, one, rows, Seen::Count),
+            Results::Count(rows) => add(&mut all, one, rows, Observation::Count),
             Results::Histogram(rows) | Results::Latency { durations: rows, .. } => {
-                add(&mut all, one, rows, Seen::Values);
+                add(&mut all, one, rows, Observation::Values);
             }
-            Results::Rate(rate) => drop(all.insert(key(one, Vec::new()), Seen::Count(rate.events))),
+            Results::Rate(rate) => drop(all.insert(key(one, Vec::new()), Observation::Count(rate.events))),
             _ => {}
         }
     }
@@ -156,7 +156,12 @@ fn key(statistic: &LiveStatistic, group: Vec<String>) -> Key {
     (statistic.rule.clone(), statistic.event.clone(), group)
 }
 
-fn add<T>(all: &mut BTreeMap<Key, Seen>, statistic: &LiveStatistic, rows: Rows<T>, seen: impl Fn(T) -> Seen) {
+fn add<T>(
+    all: &mut BTreeMap<Key, Observation>,
+    statistic: &LiveStatistic,
+    rows: Rows<T>,
+    seen: impl Fn(T) -> Observation,
+) {
     let groups = rows.groups.into_iter().map(|row| (row.keys.iter().map(ToString::to_string).collect(), row.value));
     let room = MAX.saturating_sub(all.len());
     for (group, value) in rows.all.into_iter().map(|all| (Vec::new(), all)).chain(groups).take(room) {

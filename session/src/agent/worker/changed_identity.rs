@@ -12,6 +12,7 @@
 
 use super::{END_TIMEOUT, Worker};
 use crate::agent::entry::Entry;
+use crate::agent::session_follower::SessionFollower;
 use crate::agent::{AgentError, fork, late_markers, print_notice};
 use std::io::ErrorKind;
 use std::mem;
@@ -96,20 +97,16 @@ impl Worker {
     }
 
     fn run_dir(&self) -> PathBuf {
-        self.context.sessions.parent().unwrap_or(&self.context.sessions).to_owned()
+        self.context.run_dir.clone()
     }
 
     fn end_all(&mut self) {
         let deadline = Instant::now() + END_TIMEOUT;
-        let mut all = mem::take(&mut self.active);
-        for active in all.values_mut() {
-            active.remove_statistics();
-            active.begin_end();
-        }
-        for (name, mut active) in all {
-            active.wait_for_end(deadline);
-            active.abandon();
-            self.removed_endings.extend(active.take_abandoned().into_iter().map(|ending| (name.clone(), ending)));
+        let mut all = mem::take(&mut self.followers);
+        all.values_mut().for_each(SessionFollower::begin_removal);
+        for (name, mut follower) in all {
+            self.removed_endings
+                .extend(follower.session.ended.finish(deadline).into_iter().map(|ending| (name.clone(), ending)));
         }
     }
 
@@ -121,7 +118,7 @@ impl Worker {
         let sessions = run_dir.subdir(SESSIONS)?;
         let path = std::path::absolute(run_dir.path()).unwrap_or_else(|_| run_dir.path().to_owned());
         let (entry, bell) = Entry::make(&run_dir)?;
-        self.context.sessions = path.join(SESSIONS);
+        self.context.run_dir.clone_from(&path);
         entry.name().clone_into(&mut self.context.entry);
         (self.trusted, self.sessions, self.entry, self.bell) = (trusted, sessions, entry, bell);
         self.publish()?;

@@ -20,7 +20,7 @@ use tracepoint_sinks::{ChannelDescription, EventDescription, TraceInfo};
 
 /// An event in the trace's metadata.
 #[derive(Debug)]
-struct Known {
+struct KnownEvent {
     id: EventId,
     markers: Vec<&'static Marker>,
     /// Decides which firings are recorded; `None` records all.
@@ -41,21 +41,21 @@ type Key = (String, String);
 
 /// The events of a session. An event that goes into several channels is listed once for each.
 #[derive(Debug)]
-pub(super) struct LiveEvents {
+pub(super) struct EnabledEvents {
     /// The list of the sinks' outputs; `None` if another process writes it.
     outputs: Option<Vec<u8>>,
     /// The metadata of the trace so far.
     metadata: String,
     /// True if the description next to the rings has been written.
     is_described: bool,
-    known: BTreeMap<Key, Known>,
+    known: BTreeMap<Key, KnownEvent>,
     /// Ids of events whose description failed. The next attempt reuses them: some sinks may know them already.
     given: BTreeMap<Key, EventId>,
     /// The channels in which the events that enclose state dumps are enabled.
     with_state: BTreeSet<String>,
 }
 
-impl LiveEvents {
+impl EnabledEvents {
     /// Creates the events of a trace with these channels and this list of outputs.
     pub(super) fn new(trace: &TraceInfo, channels: &Channels, outputs: Option<Vec<u8>>) -> Self {
         Self {
@@ -108,7 +108,7 @@ impl LiveEvents {
         for (event, id, _) in new {
             let PlannedEvent { markers, filter, .. } = event;
             let (markers, filter, subscriptions) = (markers.clone(), filter.clone(), Vec::new());
-            self.known.insert(key(event), Known { id, markers, filter, subscriptions });
+            self.known.insert(key(event), KnownEvent { id, markers, filter, subscriptions });
             self.given.remove(&key(event));
         }
         for event in events {
@@ -370,7 +370,7 @@ mod tests {
 
     fn switch(recording: &mut Recording, events: &[PlannedEvent]) -> Result<bool, SessionError> {
         let mut notices = Vec::new();
-        let (more, described) = recording.running_mut().expect("it runs").switch(events, &mut notices)?;
+        let (more, described) = recording.parts_mut().expect("it runs").switch(events, &mut notices)?;
         described.map(|()| more)
     }
 
@@ -402,7 +402,7 @@ mod tests {
     fn later_markers_are_recorded_beside_those_that_are_known() -> Result<(), Box<dyn std::error::Error>> {
         let first = late("n", 20);
         let builder = Session::builder("late").in_memory().sink(IdSink::default());
-        let mut session = builder.record(&events_of("late:"), 4, Vec::new())?;
+        let mut session = builder.record(&events_of("late:"), 4)?;
         let (same, other) = (late("n", 10), late("m", 5));
         assert!(switch(&mut session, &events_of("late:"))?, "a further event");
         let more = late("m", 1);
@@ -422,7 +422,7 @@ mod tests {
         let events = events();
         let (good, failing) = (IdSink::default(), IdSink::default());
         let builder = Session::builder("live").in_memory().sink(good.clone()).sink(failing.clone());
-        let mut session = builder.record(&events[..1], events.len(), Vec::new())?;
+        let mut session = builder.record(&events[..1], events.len())?;
         failing.fails.store(true, Ordering::Relaxed);
         for _ in 0..5 {
             let error = switch(&mut session, &events).expect_err("a sink does not know them").to_string();
@@ -440,10 +440,10 @@ mod tests {
     fn events_beyond_the_ids_are_left_out() -> Result<(), Box<dyn std::error::Error>> {
         let events = events_of("full:");
         let builder = Session::builder("full").in_memory().sink(IdSink::default());
-        let mut session = builder.record(&events[..1], 2, Vec::new())?;
+        let mut session = builder.record(&events[..1], 2)?;
         let mut left_out = |events: &[PlannedEvent]| -> Result<String, SessionError> {
             let mut notices = Vec::new();
-            let (_, described) = session.running_mut().expect("it runs").switch(events, &mut notices)?;
+            let (_, described) = session.parts_mut().expect("it runs").switch(events, &mut notices)?;
             described.map(|()| notices.iter().map(ToString::to_string).collect())
         };
         let are_on = || events.iter().map(|event| event.markers[0].is_on()).collect::<Vec<_>>();
@@ -462,9 +462,9 @@ mod tests {
     fn a_blocked_sink_gets_descriptions_later() -> Result<(), Box<dyn std::error::Error>> {
         let events = events();
         let sink = IdSink::default();
-        let builder =
-            Session::builder("blocked").in_memory().sink(sink.clone()).sink_timeout(Duration::from_millis(20));
-        let mut session = builder.record(&events[..1], events.len(), Vec::new())?;
+        let mut builder = Session::builder("blocked").in_memory().sink(sink.clone());
+        builder.settings().sink_timeout = Some(Duration::from_millis(20));
+        let mut session = builder.record(&events[..1], events.len())?;
         let blocked = sink.blocked.lock().unwrap_or_else(PoisonError::into_inner);
         sink.is_reached.store(false, Ordering::Relaxed);
         for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! Snapshots at the first panic of the process: a panic hook that precedes the previously installed one.
+//! Snapshots at the first panic of the process.
 //!
 //! The panicking thread may hold locks of the program and of the session, and may have little stack left. Therefore a separate thread
 //! writes the snapshot, without waiting for any lock that is held while code of the program runs, and the panicking thread waits for it.
@@ -6,14 +6,14 @@
 //! `panic = "abort"` it would otherwise end the process while the snapshot is written.
 
 use super::SessionError;
-use super::handle::RecordingHandle;
+use super::shared_recording::SharedRecording;
+use crate::panic_hook::{self, PanicUse};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, Once, PoisonError, Weak};
+use std::process;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::SystemTime;
-use std::{panic, process};
 use tracepoint_reader::RecoverError;
 use tracepoint_sinks::own_thread;
 
@@ -23,52 +23,31 @@ const MAX_NAMES: u32 = 100;
 /// A session that requested a snapshot.
 #[derive(Debug)]
 struct Entry {
-    recording: Weak<RecordingHandle>,
+    recording: Weak<SharedRecording>,
     /// The output directory; `None` once a panic has taken it. Held while the snapshot is written.
     out: Mutex<Option<PathBuf>>,
 }
 
 static ENTRIES: Mutex<Vec<Arc<Entry>>> = Mutex::new(Vec::new());
-/// The process that owns the sessions: in a forked child the lock may never be released. Relaxed: a process stores its own id before it
-/// adds an entry.
-static PROCESS: AtomicU32 = AtomicU32::new(0);
-
 thread_local! {
     /// True while this thread writes a snapshot: if it panics, it must not wait for itself.
     static WRITES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Registers `recording` for a snapshot to `out` at the first panic of this process from now on. Installs the hook.
-pub(super) fn register(recording: &Arc<RecordingHandle>, out: PathBuf) -> Result<(), SessionError> {
-    static INSTALLED: Once = Once::new();
-    if thread::panicking() {
-        // A panicking thread may not install a hook.
-        let install = thread::Builder::new().spawn(|| INSTALLED.call_once(install)).map_err(SessionError::Thread)?;
-        install.join().unwrap_or_default();
-    } else {
-        INSTALLED.call_once(install);
-    }
-    PROCESS.store(process::id(), Ordering::Relaxed);
+/// Registers `recording` for a snapshot to `out` at the first panic of this process from now on.
+pub(super) fn register(recording: &Arc<SharedRecording>, out: PathBuf) -> Result<(), SessionError> {
+    panic_hook::install(PanicUse::Snapshots, |_| write_all()).map_err(SessionError::Thread)?;
     let mut entries = ENTRIES.lock().unwrap_or_else(PoisonError::into_inner);
     entries.retain(|entry| entry.recording.strong_count() > 0);
     entries.push(Arc::new(Entry { recording: Arc::downgrade(recording), out: Mutex::new(Some(out)) }));
     Ok(())
 }
 
-fn install() {
-    let previous = panic::take_hook();
-    panic::set_hook(Box::new(move |info| {
-        // A panic inside a probe is caught and counted, unless it ends the process.
-        let is_caught = tracepoint_core::in_probe() && !cfg!(panic = "abort");
-        if !is_caught && PROCESS.load(Ordering::Relaxed) == process::id() && !WRITES.get() {
-            write_all();
-        }
-        previous(info);
-    }));
-}
-
 /// Writes the snapshots that are not written yet, and waits for those that other threads are writing.
 fn write_all() {
+    if WRITES.get() {
+        return;
+    }
     let entries = ENTRIES.lock().unwrap_or_else(PoisonError::into_inner).clone();
     for entry in entries {
         let mut out = entry.out.lock().unwrap_or_else(PoisonError::into_inner);
@@ -94,7 +73,7 @@ fn write_all() {
 }
 
 /// Writes a snapshot to `out`, or next to it if it exists. Returns a message for the user; `None` if the recording has ended.
-fn write_to_free(recording: &RecordingHandle, out: &Path) -> Option<String> {
+fn write_to_free(recording: &SharedRecording, out: &Path) -> Option<String> {
     let mut path = out.to_owned();
     for number in 1..=MAX_NAMES {
         match recording.snapshot(&path) {

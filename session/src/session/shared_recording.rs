@@ -1,10 +1,10 @@
-//! Operations on a running recording that any thread may call without the lock of its session: snapshots, rotation, flushing.
+//! Operations on a recording that any thread may call without the lock of its session: snapshots, rotation, flushing.
 //!
 //! A thread that panics may hold that lock, and its panic hook takes a snapshot. A snapshot therefore waits for no lock. The end of the
 //! recording waits for snapshots that are being written, because it removes the rings.
 
-use super::SessionError;
 use super::rings::RingStore;
+use super::{SessionError, Status};
 use crate::drain_thread::shared::SharedDrain;
 use std::path::{Path, PathBuf};
 use std::process;
@@ -13,9 +13,9 @@ use tracepoint_reader::internal::snapshot_memory;
 use tracepoint_session_io::SnapshotSummary;
 use tracepoint_sinks::Drain;
 
-/// A running recording.
+/// The part of a recording that it shares with other threads.
 #[derive(Debug)]
-pub(crate) struct RecordingHandle {
+pub(crate) struct SharedRecording {
     name: String,
     /// The process that started it.
     process: u32,
@@ -25,7 +25,7 @@ pub(crate) struct RecordingHandle {
     rings: RwLock<Option<RingStore>>,
 }
 
-impl RecordingHandle {
+impl SharedRecording {
     pub(super) fn new(name: &str, drain: &Arc<SharedDrain>, rings: RingStore) -> Arc<Self> {
         let (name, process, drain) = (name.to_owned(), process::id(), Arc::clone(drain));
         Arc::new(Self { name, process, drain, rings: RwLock::new(Some(rings)) })
@@ -42,6 +42,11 @@ impl RecordingHandle {
             Err(TryLockError::Poisoned(rings)) => rings.into_inner().is_some(),
             Err(TryLockError::WouldBlock) => false,
         }
+    }
+
+    /// Returns the current status; waits for a sink that is being written to.
+    pub(super) fn status(&self) -> Option<Status> {
+        self.drain.with(|drain| Status::new(drain.report(), self.drain.rounds().counters()))
     }
 
     /// Writes the current contents of the rings to `out`.

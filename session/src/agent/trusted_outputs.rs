@@ -5,14 +5,14 @@ use tracepoint_session_spec::{SessionSpec, SinkSpec, State, TriggerAction, Trigg
 
 /// The outputs and triggers of a session that a trusted author has written. Another author may stop and start a session with the same ones.
 #[derive(Debug, Default)]
-pub(super) struct Named {
+pub(super) struct TrustedOutputs {
     /// The session's id.
     id: String,
     sinks: Vec<SinkSpec>,
     triggers: Vec<TriggerSpec>,
 }
 
-impl Named {
+impl TrustedOutputs {
     /// Returns whether this description by this author may be applied. A stopped session may be started by its triggers.
     pub(super) fn admits(&mut self, spec: &SessionSpec, author: Author) -> bool {
         if author == Author::Trusted {
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn others_name_nothing_that_is_opened() -> Result<(), Box<dyn std::error::Error>> {
-        let (mut named, mut spec) = (Named::default(), SessionSpec::new());
+        let (mut named, mut spec) = (TrustedOutputs::default(), SessionSpec::new());
         spec.sinks.push(SinkSpec::text("/a").into());
         let other = Author::Other(7);
         for state in [State::Stopped, State::Active] {

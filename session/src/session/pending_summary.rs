@@ -1,6 +1,6 @@
 //! Ends a session without waiting for its sinks.
 
-use super::recording::{Recording, Running};
+use super::recording::{Recording, RecordingParts};
 use super::{SessionError, Summary};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -11,20 +11,20 @@ use tracepoint_sinks::{SinkReport, own_thread};
 
 /// A session whose events are disabled, and whose sinks may not have taken the remaining packets yet.
 #[derive(Debug)]
-pub(crate) struct Ending {
+pub(crate) struct PendingSummary {
     session: String,
     reports: Receiver<Vec<SinkReport>>,
 }
 
 impl Recording {
     /// Ends the recording: its events are disabled on return. A separate thread finishes the sinks.
-    pub(crate) fn end(mut self) -> Ending {
+    pub(crate) fn end(mut self) -> PendingSummary {
         let (done, reports) = channel();
-        let ending = Ending { session: self.name().to_owned(), reports };
+        let summary = PendingSummary { session: self.name().to_owned(), reports };
         // In a forked child `take` returns `None`: there is nothing to end.
-        if let Some(mut running) = self.take() {
-            running.switch_off();
-            let rest = Arc::new(Mutex::new(Some(running)));
+        if let Some(mut parts) = self.take() {
+            parts.switch_off();
+            let rest = Arc::new(Mutex::new(Some(parts)));
             let (same, sender) = (Arc::clone(&rest), done.clone());
             let body = move || {
                 own_thread::begin();
@@ -35,17 +35,17 @@ impl Recording {
                 finish(&rest, &done);
             }
         }
-        ending
+        summary
     }
 }
 
-fn finish(rest: &Mutex<Option<Running>>, done: &Sender<Vec<SinkReport>>) {
-    let running = rest.lock().unwrap_or_else(PoisonError::into_inner).take();
+fn finish(rest: &Mutex<Option<RecordingParts>>, done: &Sender<Vec<SinkReport>>) {
+    let parts = rest.lock().unwrap_or_else(PoisonError::into_inner).take();
     // If a sink panics, its trace lacks its end, and `verify` reports that. The send fails if the receiver is gone.
-    let _ = catch_unwind(AssertUnwindSafe(|| done.send(running.map(Running::finish).unwrap_or_default())));
+    let _ = catch_unwind(AssertUnwindSafe(|| done.send(parts.map(RecordingParts::finish).unwrap_or_default())));
 }
 
-impl Ending {
+impl PendingSummary {
     /// Returns the result; `None` if a sink is slow or blocks until `deadline`.
     pub(crate) fn wait_until(&self, deadline: Instant) -> Option<Result<Summary, SessionError>> {
         let reports = match self.reports.recv_timeout(deadline.saturating_duration_since(Instant::now())) {

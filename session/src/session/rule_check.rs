@@ -1,0 +1,94 @@
+//! Checks what the rules of a session in code match: a rule without an event is an error of the program.
+
+use super::SessionError;
+use crate::event::PlannedEvent;
+use crate::rule_match::RuleMatch;
+use tracepoint_core::private::nearest_names;
+use tracepoint_probes::Measure;
+use tracepoint_run_dir::notice::Notice;
+use tracepoint_session_spec::{NameRule, Rule, RuleStatistic, SessionSpec};
+
+/// Fails if the rule `added` is invalid, or includes events and matches none.
+pub(super) fn check_added(
+    spec: &SessionSpec,
+    matched: &RuleMatch,
+    added: &Rule,
+    all: &[PlannedEvent],
+) -> Result<(), SessionError> {
+    for (rule, applies) in spec.rules().zip(&matched.rules) {
+        match (rule, applies) {
+            (Ok(rule), Some(Err(error))) if rule == added => return Err(error.clone().into()),
+            (Ok(rule), Some(Ok(0))) if rule == added && !rule.excludes() => return Err(no_match(rule, all)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Fails if a rule is invalid, if an including rule matches no event, or if the rules exclude all.
+pub(super) fn check_matched(
+    spec: &SessionSpec,
+    matched: &RuleMatch,
+    all: &[PlannedEvent],
+    notices: &mut Vec<Notice>,
+) -> Result<(), SessionError> {
+    if all.is_empty() {
+        return Err(SessionError::NoEvents);
+    }
+    for (rule, applies) in spec.rules().zip(&matched.rules) {
+        match (rule, applies) {
+            (Err(error), _) | (_, Some(Err(error))) => return Err(error.clone().into()),
+            (Ok(rule), Some(Ok(0))) if rule.excludes() => {
+                notices.push(Notice::UselessExclusion { rule: rule.event.clone() });
+            }
+            (Ok(rule), Some(Ok(0))) => return Err(no_match(rule, all)),
+            _ => {}
+        }
+    }
+    let mut including = spec.rules().flatten().filter(|rule| !rule.excludes()).peekable();
+    if including.peek().is_none() {
+        notices.push(Notice::NoRule);
+    } else if matched.events.is_empty() && matched.statistics.is_empty() {
+        let excluding: Vec<_> =
+            spec.rules().flatten().filter(|rule| rule.excludes()).map(|rule| format!("`{}`", rule.event)).collect();
+        if !excluding.is_empty() {
+            let reason = format!("{} exclude all events that the other rules match", excluding.join(" and "));
+            return Err(SessionError::NothingLeft { reason });
+        }
+    }
+    Ok(())
+}
+
+/// Returns the event of the rule's latency that the program does not have.
+fn missing_end(rule: &Rule, all: &[PlannedEvent]) -> Option<String> {
+    let Some(Ok(RuleStatistic::Compute(spec))) = rule.statistic.as_ref().map(|text| text.parse()) else { return None };
+    let Measure::Latency { begin, end, .. } = spec.measure() else { return None };
+    [begin, end].into_iter().find(|name| !all.iter().any(|event| event.declared() == **name)).cloned()
+}
+
+/// Explains why `rule`, which includes events, matches none.
+fn no_match(rule: &Rule, all: &[PlannedEvent]) -> SessionError {
+    let mut any_level = rule.clone();
+    (any_level.level, any_level.filter, any_level.limit) = (None, None, None);
+    let pattern = NameRule::parse(&any_level.event).ok();
+    if let Some(event) = missing_end(rule, all) {
+        let nearest = nearest_names(&event, all.iter().map(|event| event.name.as_str()));
+        return SessionError::NoMatch { rule: event, nearest };
+    }
+    let levels: Vec<_> = all
+        .iter()
+        .filter(|event| pattern.as_ref().is_some_and(|pattern| pattern.matches(&event.declared())))
+        .map(PlannedEvent::level)
+        .collect();
+    if let (Some(level), Some(most_important)) = (&rule.level, levels.iter().min()) {
+        let reason = format!(
+            "the levels of all {} events that `{}` matches are outside `{level}`; the most important of them is {most_important}",
+            levels.len(),
+            rule.event
+        );
+        return SessionError::NothingLeft { reason };
+    }
+    let names: Vec<_> = all.iter().map(PlannedEvent::declared).collect();
+    let nearest = nearest_names(&rule.event, names.iter().map(String::as_str));
+    SessionError::NoMatch { rule: rule.event.clone(), nearest }
+}
