@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`app`] | `apps/PID-START/`: the description of a traced process; next to it its [`bell`] |
 //! | [`session_dir`] | `sessions/NAME/`: the directory of a session, with a locked subdirectory for each process |
-//! | [`ring_files`] | the rings of a process, mapped, and the limits on their memory |
+//! | [`ring_files`] | the rings of a process, mapped |
 //! | [`ack`] | `acks/PID-START.json`: the state of a session in a process, with its [`Notice`]s |
 //! | [`owner_pipe`] | the pipe that shows whether the owner of a session is alive |
 //! | [`bandwidth`] | the token buckets that all senders share |

@@ -2,22 +2,19 @@
 //!
 //! `docs/format-ring.md` describes the files. The ring itself writes everything except the identity page.
 
-mod headroom;
 mod mapping;
 mod memory_image;
-mod process_memory;
-mod session_memory;
+mod reservation;
 mod words;
 
 pub use memory_image::MemoryImage;
-pub use process_memory::{ProcessMemory, Reservation, SharedMemory};
-pub use session_memory::SessionMemory;
+pub use reservation::{MemoryPolicy, Reservation};
 pub use words::MappedWords;
 
 use crate::layout::RING_SUFFIX;
 use crate::own_process::thread_count;
 use crate::ring_identity::Identity;
-use crate::session_dir::{ProcessDir, WAKE_SIZE};
+use crate::session_dir::{MEMORY, MEMORY_SIZE, MemorySum, ProcessDir, RingDirError, WAKE_SIZE};
 use mapping::Mapping;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
@@ -38,7 +35,7 @@ const PART: u64 = 1 << 20;
 pub struct RingFiles {
     dir: Arc<ProcessDir>,
     identity: Identity,
-    memory: Arc<ProcessMemory>,
+    memory: Arc<dyn MemoryPolicy>,
     /// Counts the pages lost when files are truncated; `None` if truncation may end the program (SIGBUS).
     cut_off: Option<Arc<AtomicU64>>,
 }
@@ -48,7 +45,7 @@ impl RingFiles {
     pub fn new(
         dir: Arc<ProcessDir>,
         session: &str,
-        memory: Arc<ProcessMemory>,
+        memory: Arc<dyn MemoryPolicy>,
         cut_off: Option<Arc<AtomicU64>>,
     ) -> Self {
         let identity = Identity::of_this_process(session, &dir.metadata_path());
@@ -60,7 +57,7 @@ impl RingFiles {
         // rings finds it.
         let file = self.dir.make_ring_file(name, request.len as u64)?;
         let map = || -> io::Result<Mapping> {
-            let reservation = self.memory.reserve(request.len)?;
+            let reservation = Reservation::new(Arc::clone(&self.memory), request.len)?;
             allocate(&file, 0..request.len as u64)?;
             let mut mapping = Mapping::of(&file, (Arc::clone(&self.dir), name.to_owned()), request.len, reservation)?;
             self.cut_off.as_ref().map_or(Ok(()), |cut_off| mapping.guard(cut_off))?;
@@ -77,6 +74,33 @@ pub fn map_wake_file(file: &File, cut_off: Option<&Arc<AtomicU64>>) -> io::Resul
     let mut mapping = Mapping::shared(file, WAKE_SIZE)?;
     cut_off.map_or(Ok(()), |cut_off| mapping.guard(cut_off))?;
     Ok(Box::new(mapping))
+}
+
+/// The mapped file with the sum of the ring memory of all processes of a session.
+#[derive(Debug)]
+pub struct MappedMemorySum(Mapping);
+
+impl MappedMemorySum {
+    /// Maps the file of the session in which `dir` is this process's directory. If the file is truncated, the sum is zero from then on, for
+    /// this process.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be created or mapped.
+    pub fn open(dir: &ProcessDir) -> Result<Self, RingDirError> {
+        let file = dir.open_memory()?;
+        let map = || -> io::Result<Mapping> {
+            let mut mapping = Mapping::shared(&file, MEMORY_SIZE)?;
+            mapping.guard(&Arc::default())?;
+            Ok(mapping)
+        };
+        Ok(Self(map().map_err(|error| dir.session().failed("map", MEMORY, error))?))
+    }
+
+    /// Returns the words. A forked child has no mapping, and must not access them.
+    pub fn words(&self) -> &MemorySum {
+        self.0.as_ref()
+    }
 }
 
 /// Maps the words of a token bucket in a file that other processes also map. Truncation of the file does not end the program.
@@ -122,7 +146,8 @@ impl MemorySource for RingFiles {
             );
             io::Error::new(error.kind(), text)
         });
-        Ok(Box::new(self.memory.note(made)?))
+        self.memory.note(made.as_ref().err());
+        Ok(Box::new(made?))
     }
 }
 
@@ -130,7 +155,7 @@ impl MemorySource for RingFiles {
 #[derive(Debug)]
 pub struct RingsInMemory {
     /// The memory of the rings, and its limits.
-    pub memory: Arc<ProcessMemory>,
+    pub memory: Arc<dyn MemoryPolicy>,
     /// Lists the rings.
     pub image: Arc<MemoryImage>,
 }
@@ -149,8 +174,10 @@ impl MemorySource for RingsInMemory {
     }
 
     fn ring_memory(&self, request: RingRequest<'_>) -> io::Result<Box<dyn RingMemory>> {
-        let made = self.memory.reserve(request.len).and_then(|reserved| Mapping::anonymous(request.len, reserved));
-        Ok(Box::new(self.image.add(request, self.memory.note(made)?)))
+        let reserved = Reservation::new(Arc::clone(&self.memory), request.len);
+        let made = reserved.and_then(|reserved| Mapping::anonymous(request.len, reserved));
+        self.memory.note(made.as_ref().err());
+        Ok(Box::new(self.image.add(request, made?)))
     }
 }
 
@@ -207,26 +234,32 @@ mod tests {
         assert_eq!(file_name(&RingRequest::new("c", 0, None, 4096)), "0-orphans.ring");
     }
 
-    /// A sum that is always too large, and lists the files whenever they are counted.
+    /// A policy that refuses everything, and lists the files whenever it is asked.
     #[derive(Debug)]
-    struct Full(Arc<ProcessDir>, Arc<std::sync::Mutex<Vec<Vec<String>>>>);
+    struct ListingPolicy(Arc<ProcessDir>, std::sync::Mutex<Vec<Vec<String>>>);
 
-    impl SharedMemory for Full {
-        fn bytes(&self) -> u64 {
-            0
-        }
-
-        fn change(&self, _: u64, _: u64) {}
-
-        fn check(&self, _: u64) -> io::Result<()> {
-            Err(io::ErrorKind::QuotaExceeded.into())
-        }
-
-        fn count(&self) -> bool {
+    impl MemoryPolicy for ListingPolicy {
+        fn take(&self, _: u64) -> io::Result<()> {
             let mut names = self.0.dir().names().unwrap_or_default();
             names.sort();
             self.1.lock().expect("not poisoned").push(names);
-            true
+            Err(io::ErrorKind::QuotaExceeded.into())
+        }
+
+        fn give_back(&self, _: u64) {}
+
+        fn note(&self, _: Option<&io::Error>) {}
+
+        fn recent_refusal(&self) -> Option<io::Error> {
+            None
+        }
+
+        fn choose_size(&self, sizes: &[usize]) -> usize {
+            sizes[0]
+        }
+
+        fn overflow_limit(&self, configured: usize) -> usize {
+            configured
         }
     }
 
@@ -238,13 +271,11 @@ mod tests {
         let keep_dead = crate::session_dir::KeepDead::NONE;
         let options = crate::session_dir::Options { place, allow_disk: false, keep_dead };
         let dir = Arc::new(ProcessDir::make(&options, "s")?);
-        let counted = Arc::default();
-        let full = Full(Arc::clone(&dir), Arc::clone(&counted));
-        let memory = ProcessMemory::in_session("rings", 1 << 20, Some(dir.shared_dir()), Some(Box::new(full)));
-        let rings = RingFiles::new(Arc::clone(&dir), "s", memory, None);
+        let policy = Arc::new(ListingPolicy(Arc::clone(&dir), std::sync::Mutex::default()));
+        let rings = RingFiles::new(Arc::clone(&dir), "s", policy.clone(), None);
         let refused = rings.ring_memory(RingRequest::new("c", 0, Some(0), 64 << 10));
         assert_eq!(refused.map(|_| ()).map_err(|error| error.kind()), Err(io::ErrorKind::QuotaExceeded));
-        assert_eq!(*counted.lock().expect("not poisoned"), [["0-0.ring", "alive"]]);
+        assert_eq!(*policy.1.lock().expect("not poisoned"), [["0-0.ring", "alive"]]);
         assert_eq!(dir.dir().names()?, ["alive"], "the refused ring has no file");
         Ok(())
     }

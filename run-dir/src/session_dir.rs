@@ -245,7 +245,7 @@ impl ProcessDir {
     }
 
     /// Returns the size of the ring files of all living processes of the session, in bytes. Costs a few system calls for each process.
-    pub(crate) fn memory_of_living(&self) -> io::Result<u64> {
+    pub fn memory_of_living(&self) -> io::Result<u64> {
         dead::memory_of_living(&self.rings)
     }
 

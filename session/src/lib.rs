@@ -44,6 +44,7 @@ mod catalog;
 mod channel_room;
 mod drain_thread;
 mod event;
+mod memory;
 mod panic_hook;
 mod process_bound;
 mod rule_match;

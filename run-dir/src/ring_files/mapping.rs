@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "maps files, and implements the unsafe trait RingMemory")]
 
 use super::allocate;
-use super::process_memory::Reservation;
+use super::reservation::Reservation;
 use crate::session_dir::{MemorySum, ProcessDir};
 use fileguard::Guarded;
 use memmap2::{Advice, MmapOptions, MmapRaw, UncheckedAdvice};
@@ -59,7 +59,7 @@ impl Mapping {
     /// Maps the first `len` bytes of `file`. The file has that length, its space is allocated, and other processes map it too. The pages
     /// are made resident without a write, which could undo a write of another process.
     pub(super) fn shared(file: &File, len: usize) -> io::Result<Self> {
-        Self::new(MmapOptions::new().len(len).populate().map_raw(file)?, None, Reservation::of_page(len))
+        Self::new(MmapOptions::new().len(len).populate().map_raw(file)?, None, Reservation::of_page())
     }
 
     fn new(map: MmapRaw, file: Option<FileName>, reservation: Reservation) -> io::Result<Self> {
@@ -249,15 +249,14 @@ impl Bytes for Mapping {
 
 #[cfg(test)]
 mod tests {
-    use super::super::process_memory::ProcessMemory;
+    use super::super::reservation::CountingPolicy;
     use super::*;
     use std::os::unix::fs::FileExt;
 
     fn mapping(file: &File, pages: usize) -> io::Result<Mapping> {
         file.set_len((pages * PAGE) as u64)?;
-        let reservation = ProcessMemory::new("rings", 1 << 20, None).reserve(pages * PAGE)?;
         let map = MmapOptions::new().len(pages * PAGE).map_raw(file)?;
-        let mapping = Mapping::new(map, None, reservation)?;
+        let mapping = Mapping::new(map, None, Reservation::of_page())?;
         mapping.make_resident(0..pages * PAGE)?;
         Ok(mapping)
     }
@@ -283,14 +282,15 @@ mod tests {
 
     #[test]
     fn memory_that_is_given_back_is_not_resident_and_zero_when_it_is_taken_back() -> io::Result<()> {
-        let memory = ProcessMemory::new("rings", 16 << 20, None);
-        let mut mapping = Mapping::anonymous(4 * PAGE, memory.reserve(4 * PAGE)?)?;
+        let memory = Arc::new(CountingPolicy { used: AtomicU64::new(0), limit: 16 << 20 });
+        let used = || memory.used.load(Ordering::Relaxed);
+        let mut mapping = Mapping::anonymous(4 * PAGE, Reservation::new(memory.clone(), 4 * PAGE)?)?;
         mapping.write(0, b"stays");
         mapping.write(PAGE, b"goes");
         mapping.give_back(PAGE..4 * PAGE)?;
-        assert_eq!(memory.used(), PAGE as u64);
+        assert_eq!(used(), PAGE as u64);
         mapping.take_back(PAGE..4 * PAGE)?;
-        assert_eq!(memory.used(), 4 * PAGE as u64);
+        assert_eq!(used(), 4 * PAGE as u64);
         // SAFETY: inside the mapping, to which nothing writes any more.
         let bytes = unsafe { std::slice::from_raw_parts(mapping.base().as_ptr(), 4 * PAGE) };
         assert_eq!((&bytes[..5], &bytes[PAGE..PAGE + 4]), (&b"stays"[..], &[0; 4][..]));

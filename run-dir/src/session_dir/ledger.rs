@@ -1,4 +1,4 @@
-//! The file with the sum of the ring memory of all processes of a session: `memory`, a page. [`SessionMemory`] maps it.
+//! The file with the sum of the ring memory of all processes of a session: `memory`, a page. [`MappedMemorySum`] maps it.
 //!
 //! ```text
 //!   sessions/NAME/memory     u64  bytes that are reserved for rings
@@ -8,7 +8,7 @@
 //! A process creates its directory before it opens the file, and the file is removed when no process has a directory. Both happen under a
 //! lock. Processes that open the file share the lock, because a thousand may do so at once.
 //!
-//! [`SessionMemory`]: crate::ring_files::SessionMemory
+//! [`MappedMemorySum`]: crate::ring_files::MappedMemorySum
 
 use super::RINGS;
 use crate::lock::{PAUSE, TIMEOUT};
@@ -29,8 +29,10 @@ pub const MEMORY_SIZE: usize = 4096;
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct MemorySum {
-    pub(crate) bytes: AtomicU64,
-    pub(crate) count_again: AtomicU64,
+    /// Bytes that are reserved for rings.
+    pub bytes: AtomicU64,
+    /// `CLOCK_MONOTONIC` in ns before which they are not counted again.
+    pub count_again: AtomicU64,
 }
 
 /// Opens or creates the file of a session in which this process has a directory. The file stays as long as that directory exists.

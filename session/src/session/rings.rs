@@ -2,12 +2,13 @@
 
 use super::SessionError;
 use crate::drain_thread::streams_file::{Senders, StreamsFile};
+use crate::memory::{ProcessMemory, SessionMemory};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use tracepoint_core::channel::MemorySource;
 use tracepoint_run_dir::bandwidth::Buckets;
-use tracepoint_run_dir::ring_files::{MemoryImage, ProcessMemory, RingFiles, RingsInMemory, SessionMemory};
+use tracepoint_run_dir::ring_files::{MemoryImage, RingFiles, RingsInMemory};
 use tracepoint_run_dir::rundir::{RunDir, RunDirError};
 use tracepoint_run_dir::session_dir::{KeepDead, Options, Place, ProcessDir, RingDirError};
 use tracepoint_session_spec::Limits;

@@ -3,6 +3,7 @@
 use super::plan::{Part, PlannedStatistic};
 use super::segment::{self, StatisticMemory};
 use super::{KEPT, MAX};
+use crate::memory::ProcessMemory;
 use crate::session_dirs::SessionDirs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -13,7 +14,6 @@ use tracepoint_core::marker::{Subscriber, Subscription};
 use tracepoint_probes::{Statistic, subscribers};
 use tracepoint_run_dir::layout::STATISTICS;
 use tracepoint_run_dir::private_dir::{DirError, PrivateDir};
-use tracepoint_run_dir::ring_files::ProcessMemory;
 use tracepoint_run_dir::session_dir::TRIES;
 use tracepoint_session_io::statistics::StatisticResult;
 use tracepoint_session_io::statistics::index::{self, Entry, Index};

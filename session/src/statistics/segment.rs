@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use tracepoint_probes::{Memory, Statistic, StatisticError};
 use tracepoint_run_dir::private_dir::PrivateDir;
-use tracepoint_run_dir::ring_files::{MappedWords, ProcessMemory, Reservation};
+use tracepoint_run_dir::ring_files::{MappedWords, Reservation};
 
 use super::PlannedStatistic;
+use crate::memory::ProcessMemory;
 
 /// The file of several statistics. Dropping it unmaps it; the file stays.
 #[derive(Debug)]

@@ -4,13 +4,14 @@
 //! leave [headroom](super::headroom) in the cgroup, the file system and the machine. Many processes that start at once each find much
 //! memory free; therefore the sum of all [reservations](SharedMemory) counts, not the memory that is already in use.
 
-use super::headroom::{Place, places};
-use crate::private_dir::PrivateDir;
+use super::headroom::{MemoryScope, scopes};
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use tracepoint_run_dir::private_dir::PrivateDir;
+use tracepoint_run_dir::ring_files::{MemoryPolicy, Reservation};
 
 /// Duration of the cache of the available memory.
 const FRESH: Duration = Duration::from_millis(20);
@@ -22,7 +23,7 @@ const PARTS: u64 = 32;
 const PARTS_OF_FULL_SIZE: u64 = PARTS / 8;
 
 /// The sum of the ring memory of all processes of a session.
-pub trait SharedMemory: fmt::Debug + Send + Sync {
+pub(crate) trait SharedMemory: fmt::Debug + Send + Sync {
     /// Returns the bytes.
     fn bytes(&self) -> u64;
 
@@ -32,13 +33,13 @@ pub trait SharedMemory: fmt::Debug + Send + Sync {
     /// Fails if the sum, which already includes the requested bytes, exceeds its cap.
     fn check(&self, bytes: u64) -> io::Result<()>;
 
-    /// Corrects the sum by counting the files of the living processes, including this one; returns `false` if no count took place.
+    /// Corrects the sum by counting the files of the living processes, including this one; returns `false` if nothing was counted.
     fn count(&self) -> bool;
 }
 
 /// The memory of a session's rings, or of its statistics, in this process.
 #[derive(Debug)]
-pub struct ProcessMemory {
+pub(crate) struct ProcessMemory {
     /// The user of the memory: `rings` or `statistics`.
     what: &'static str,
     bound: u64,
@@ -53,20 +54,20 @@ pub struct ProcessMemory {
 /// The last observations.
 #[derive(Debug, Default)]
 struct Observations {
-    /// The places, the time of the observation, and the bytes that the rings of the session took then.
-    places: Option<(Instant, u64, Vec<Place>)>,
+    /// The scopes, the time of the observation, and the bytes that the rings of the session took then.
+    scopes: Option<(Instant, u64, Vec<MemoryScope>)>,
     /// Time and reason of the last refusal, if no request has succeeded since.
     refusal: Option<(Instant, io::ErrorKind, String)>,
 }
 
 impl ProcessMemory {
     /// Creates memory of at most `bound` bytes, with files in `dir` if there are any.
-    pub fn new(what: &'static str, bound: u64, dir: Option<Arc<PrivateDir>>) -> Arc<Self> {
+    pub(crate) fn new(what: &'static str, bound: u64, dir: Option<Arc<PrivateDir>>) -> Arc<Self> {
         Self::in_session(what, bound, dir, None)
     }
 
     /// Creates memory that is also counted in this sum.
-    pub fn in_session(
+    pub(crate) fn in_session(
         what: &'static str,
         bound: u64,
         dir: Option<Arc<PrivateDir>>,
@@ -76,12 +77,12 @@ impl ProcessMemory {
     }
 
     /// Returns the bytes that the rings take.
-    pub fn used(&self) -> u64 {
+    pub(crate) fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
 
     /// Returns the reason why the last ring could not be created, if it could not.
-    pub fn refusal(&self) -> Option<String> {
+    pub(crate) fn refusal(&self) -> Option<String> {
         self.seen().refusal.as_ref().map(|(.., text)| text.clone())
     }
 
@@ -89,62 +90,9 @@ impl ProcessMemory {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the last refusal, if it is so recent that another attempt would be pointless.
-    pub(super) fn recent_refusal(&self) -> Option<io::Error> {
-        let seen = self.seen();
-        let recent = seen.refusal.as_ref().filter(|(when, ..)| when.elapsed() < PAUSE);
-        recent.map(|(_, kind, text)| io::Error::new(*kind, text.clone()))
-    }
-
-    /// Stores the outcome of a request.
-    pub(super) fn note<T>(&self, outcome: io::Result<T>) -> io::Result<T> {
-        let refusal = outcome.as_ref().err().map(|error| (Instant::now(), error.kind(), error.to_string()));
-        self.seen().refusal = refusal;
-        outcome
-    }
-
-    /// Chooses the size of the next ring from `sizes`: the more memory the rings of this process or session take, the smaller.
-    pub(super) fn choose_size(&self, sizes: &[usize]) -> usize {
-        let (used, of_session) = (self.used(), self.of_session(0));
-        let place = self.tightest(of_session);
-        let part = place.as_ref().map_or(0, |place| place.part(of_session));
-        let room = place.map_or(u64::MAX, |place| place.room(of_session));
-        let step =
-            |used: u64, most: u64| (used.saturating_mul(PARTS) / most.max(1)).saturating_sub(PARTS_OF_FULL_SIZE - 1);
-        let step = step(used, self.bound).max(step(part, part.saturating_add(room)));
-        let first = usize::try_from(step).unwrap_or(usize::MAX).min(sizes.len() - 1);
-        let room = room.min(self.bound.saturating_sub(used));
-        let fits = |size: &&usize| **size as u64 <= room;
-        *sizes[first..].iter().find(fits).unwrap_or(&sizes[sizes.len() - 1])
-    }
-
-    /// Returns how many bytes the additional rings of threads that fill their own may take, of the `configured` number: at most a quarter
-    /// of the bound, so that new threads find rings.
-    pub(super) fn overflow_limit(&self, configured: usize) -> usize {
-        configured.min(usize::try_from(self.bound / 4).unwrap_or(usize::MAX))
-    }
-
-    /// Reserves `len` bytes, if enough memory remains for the program. If the memory is in a file, the file already exists.
-    pub fn reserve(self: &Arc<Self>, len: usize) -> io::Result<Reservation> {
-        self.take(len as u64)?;
-        Ok(Reservation { memory: Arc::clone(self), bytes: AtomicU64::new(len as u64) })
-    }
-
-    fn take(&self, bytes: u64) -> io::Result<()> {
-        let used = self.used.fetch_add(bytes, Ordering::Relaxed);
-        self.session.iter().for_each(|session| session.change(bytes, 0));
-        let checked = self.check_bound(used, bytes).and_then(|()| {
-            self.check_session(bytes).or_else(|error| {
-                let counted = self.session.as_ref().is_some_and(|session| session.count());
-                if counted { self.check_session(bytes) } else { Err(error) }
-            })
-        });
-        checked.inspect_err(|_| self.give_back(bytes))
-    }
-
-    fn give_back(&self, bytes: u64) {
-        self.used.fetch_sub(bytes, Ordering::Relaxed);
-        self.session.iter().for_each(|session| session.change(0, bytes));
+    /// Reserves `len` bytes.
+    pub(crate) fn reserve(self: &Arc<Self>, len: usize) -> io::Result<Reservation> {
+        Reservation::new(Arc::clone(self) as _, len)
     }
 
     /// Returns the bytes that the rings of the session take without the `pending` bytes: at least those of this process.
@@ -171,56 +119,70 @@ impl ProcessMemory {
         self.session.as_ref().map_or(Ok(()), |session| session.check(bytes))?;
         let used = self.of_session(bytes);
         match self.tightest(used) {
-            Some(place) if place.room(used) < bytes => Err(place.error(self.what)),
+            Some(scope) if scope.room(used) < bytes => Err(scope.error(self.what)),
             _ => Ok(()),
         }
     }
 
-    /// Returns the place with the least room; `None` if there is no limit. `used` is the number of bytes that the rings of the session
+    /// Returns the scope with the least room; `None` if there is no limit. `used` is the number of bytes that the rings of the session
     /// take.
-    fn tightest(&self, used: u64) -> Option<Place> {
+    fn tightest(&self, used: u64) -> Option<MemoryScope> {
         let mut seen = self.seen();
-        if seen.places.as_ref().is_none_or(|(when, ..)| when.elapsed() >= FRESH) {
-            seen.places = Some((Instant::now(), used, places(self.dir.as_ref().and_then(|dir| dir.fd().ok()))));
+        if seen.scopes.as_ref().is_none_or(|(when, ..)| when.elapsed() >= FRESH) {
+            seen.scopes = Some((Instant::now(), used, scopes(self.dir.as_ref().and_then(|dir| dir.fd().ok()))));
         }
-        let (_, before, places) = seen.places.as_ref()?;
+        let (_, before, scopes) = seen.scopes.as_ref()?;
         let taken = used.saturating_sub(*before);
-        places.iter().map(|place| place.after(taken)).min_by_key(|place| place.room(used))
+        scopes.iter().map(|scope| scope.after(taken)).min_by_key(|scope| scope.room(used))
     }
 }
 
-/// Reserved memory, released on drop.
-#[derive(Debug)]
-pub struct Reservation {
-    memory: Arc<ProcessMemory>,
-    bytes: AtomicU64,
-}
-
-impl Reservation {
-    /// Creates a reservation for a page that all processes of a session share. It is not checked: the checks are for the memory of events.
-    pub(super) fn of_page(len: usize) -> Self {
-        let memory = ProcessMemory::new("pages", len as u64, None);
-        memory.used.store(len as u64, Ordering::Relaxed);
-        Self { memory, bytes: AtomicU64::new(len as u64) }
+impl MemoryPolicy for ProcessMemory {
+    fn take(&self, bytes: u64) -> io::Result<()> {
+        let used = self.used.fetch_add(bytes, Ordering::Relaxed);
+        self.session.iter().for_each(|session| session.change(bytes, 0));
+        let checked = self.check_bound(used, bytes).and_then(|()| {
+            self.check_session(bytes).or_else(|error| {
+                let counted = self.session.as_ref().is_some_and(|session| session.count());
+                if counted { self.check_session(bytes) } else { Err(error) }
+            })
+        });
+        checked.inspect_err(|_| self.give_back(bytes))
     }
 
-    /// Releases a part.
-    pub(super) fn shrink(&self, bytes: usize) {
-        self.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
-        self.memory.give_back(bytes as u64);
+    fn give_back(&self, bytes: u64) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+        self.session.iter().for_each(|session| session.change(0, bytes));
     }
 
-    /// Reserves this many more bytes.
-    pub(super) fn grow(&self, bytes: usize) -> io::Result<()> {
-        self.memory.note(self.memory.take(bytes as u64))?;
-        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        Ok(())
+    fn note(&self, refusal: Option<&io::Error>) {
+        self.seen().refusal = refusal.map(|error| (Instant::now(), error.kind(), error.to_string()));
     }
-}
 
-impl Drop for Reservation {
-    fn drop(&mut self) {
-        self.memory.give_back(*self.bytes.get_mut());
+    fn recent_refusal(&self) -> Option<io::Error> {
+        let seen = self.seen();
+        let recent = seen.refusal.as_ref().filter(|(when, ..)| when.elapsed() < PAUSE);
+        recent.map(|(_, kind, text)| io::Error::new(*kind, text.clone()))
+    }
+
+    /// Chooses the size of the next ring from `sizes`: the more memory the rings of this process or session take, the smaller.
+    fn choose_size(&self, sizes: &[usize]) -> usize {
+        let (used, of_session) = (self.used(), self.of_session(0));
+        let scope = self.tightest(of_session);
+        let part = scope.as_ref().map_or(0, |scope| scope.part(of_session));
+        let room = scope.map_or(u64::MAX, |scope| scope.room(of_session));
+        let step =
+            |used: u64, most: u64| (used.saturating_mul(PARTS) / most.max(1)).saturating_sub(PARTS_OF_FULL_SIZE - 1);
+        let step = step(used, self.bound).max(step(part, part.saturating_add(room)));
+        let first = usize::try_from(step).unwrap_or(usize::MAX).min(sizes.len() - 1);
+        let room = room.min(self.bound.saturating_sub(used));
+        let fits = |size: &&usize| **size as u64 <= room;
+        *sizes[first..].iter().find(fits).unwrap_or(&sizes[sizes.len() - 1])
+    }
+
+    /// At most a quarter of the bound, so that new threads find rings.
+    fn overflow_limit(&self, configured: usize) -> usize {
+        configured.min(usize::try_from(self.bound / 4).unwrap_or(usize::MAX))
     }
 }
 
@@ -234,7 +196,7 @@ mod tests {
     /// Creates rings until no room is left for another one.
     fn fill(bound: u64) -> Vec<usize> {
         let memory = ProcessMemory::new("rings", bound, None);
-        memory.seen().places = Some((Instant::now() + Duration::from_secs(3600), 0, Vec::new()));
+        memory.seen().scopes = Some((Instant::now() + Duration::from_secs(3600), 0, Vec::new()));
         let mut taken = Vec::new();
         let mut sizes = Vec::new();
         loop {
@@ -288,8 +250,8 @@ mod tests {
         let mut taken = Vec::new();
         for _ in 0..1000 {
             let memory = ProcessMemory::in_session("rings", 128 * MIB, None, Some(Box::new(Arc::clone(&sum))));
-            let places = vec![Place::with(4096 * MIB, 3072 * MIB)];
-            memory.seen().places = Some((Instant::now() + Duration::from_secs(3600), 0, places));
+            let scopes = vec![MemoryScope::with(4096 * MIB, 3072 * MIB)];
+            memory.seen().scopes = Some((Instant::now() + Duration::from_secs(3600), 0, scopes));
             for _ in 0..5 {
                 taken.push(memory.reserve(memory.choose_size(&SIZES)).expect("there is room"));
             }
@@ -309,10 +271,14 @@ mod tests {
     #[test]
     fn a_refusal_says_what_to_raise() {
         let memory = ProcessMemory::new("rings", 100, None);
-        let error = memory.note(memory.reserve(101)).expect_err("it is too much").to_string();
+        let error = memory.reserve(101).expect_err("it is too much");
+        memory.note(Some(&error));
+        let error = error.to_string();
         assert!(error.contains("bound of 100") && error.contains("--memory"), "{error}");
         assert_eq!(memory.refusal(), Some(error));
         assert!(memory.recent_refusal().is_some());
-        assert!(memory.note(memory.reserve(1)).is_ok() && memory.refusal().is_none());
+        assert!(memory.reserve(1).is_ok());
+        memory.note(None);
+        assert!(memory.recent_refusal().is_none() && memory.refusal().is_none());
     }
 }

@@ -1,7 +1,7 @@
 //! The memory available to a process: in its cgroup and its parents, in the file system of its rings, and in the machine.
 //!
 //! A process that exceeds the limit of its cgroup is killed, and other programs in the cgroup may be killed as well. Therefore rings leave
-//! memory free in each of these places: a quarter of what would be available without the rings of this session (of all its processes), and
+//! memory free in each of these scopes: a quarter of what would be available without the rings of this session (of all its processes), and
 //! at least a sixteenth of the whole.
 
 use rustix::fs::fstatvfs;
@@ -14,7 +14,7 @@ const UNLIMITED: u64 = 1 << 60;
 
 /// A limit on the memory of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct MemoryScope {
     /// Its name in messages.
     name: String,
     kind: io::ErrorKind,
@@ -22,8 +22,8 @@ pub(super) struct Place {
     available: u64,
 }
 
-impl Place {
-    /// Returns the maximum share of the session's ring bytes, `used`, that may be in this place.
+impl MemoryScope {
+    /// Returns the maximum share of the session's ring bytes, `used`, that may be in this scope.
     pub(super) fn part(&self, used: u64) -> u64 {
         used.min(self.limit.saturating_sub(self.available))
     }
@@ -34,7 +34,7 @@ impl Place {
         self.available.saturating_sub(reserve)
     }
 
-    /// Returns the same place after this many more bytes were taken.
+    /// Returns the same scope after this many more bytes were taken.
     pub(super) fn after(&self, taken: u64) -> Self {
         Self { available: self.available.saturating_sub(taken), ..self.clone() }
     }
@@ -49,43 +49,43 @@ impl Place {
     }
 }
 
-/// Returns the places that limit this process now; `dir` is on the file system of its rings.
-pub(super) fn places(dir: Option<impl AsFd>) -> Vec<Place> {
-    let mut places = cgroups();
-    places.extend(dir.and_then(file_system));
-    places.extend(fileguard::read_to_string("/proc/meminfo").ok().and_then(|info| machine(&info)));
-    places
+/// Returns the scopes that limit this process now; `dir` is on the file system of its rings.
+pub(super) fn scopes(dir: Option<impl AsFd>) -> Vec<MemoryScope> {
+    let mut scopes = cgroups();
+    scopes.extend(dir.and_then(file_system));
+    scopes.extend(fileguard::read_to_string("/proc/meminfo").ok().and_then(|info| machine(&info)));
+    scopes
 }
 
 /// Returns the memory of the machine; `info` is `/proc/meminfo`.
-fn machine(info: &str) -> Option<Place> {
+fn machine(info: &str) -> Option<MemoryScope> {
     let bytes = |name: &str| {
         let line = info.lines().find_map(|line| line.strip_prefix(name))?;
         Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
     };
     let (limit, available) = (bytes("MemTotal:")?, bytes("MemAvailable:")?);
-    Some(Place { name: "the machine".to_owned(), kind: io::ErrorKind::OutOfMemory, limit, available })
+    Some(MemoryScope { name: "the machine".to_owned(), kind: io::ErrorKind::OutOfMemory, limit, available })
 }
 
-fn file_system(dir: impl AsFd) -> Option<Place> {
+fn file_system(dir: impl AsFd) -> Option<MemoryScope> {
     let found = fstatvfs(dir).ok()?;
     let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
     // Some file systems have no limit, or do not report it.
     let limit = Some(bytes(found.f_blocks)).filter(|limit| *limit > 0)?;
     let (name, kind) = ("the file system of the rings".to_owned(), io::ErrorKind::StorageFull);
-    Some(Place { name, kind, limit, available: bytes(found.f_bavail) })
+    Some(MemoryScope { name, kind, limit, available: bytes(found.f_bavail) })
 }
 
 /// Returns the cgroups of this process that have a memory limit.
-fn cgroups() -> Vec<Place> {
+fn cgroups() -> Vec<MemoryScope> {
     let read = |path: &str| fileguard::read_to_string(path).unwrap_or_default();
     let (own, mounts) = (read("/proc/self/cgroup"), read("/proc/self/mountinfo"));
     Version::ALL.iter().flat_map(|version| limits(*version, &own, &mounts)).collect()
 }
 
-fn limits(version: Version, own: &str, mounts: &str) -> Vec<Place> {
+fn limits(version: Version, own: &str, mounts: &str) -> Vec<MemoryScope> {
     let Some((mount, path)) = version.find(own, mounts) else { return Vec::new() };
-    path.ancestors().take_while(|path| path.starts_with(&mount)).filter_map(|path| version.place(path)).collect()
+    path.ancestors().take_while(|path| path.starts_with(&mount)).filter_map(|path| version.scope(path)).collect()
 }
 
 /// The two interfaces of cgroups. A machine may have both; the memory controller is in one of them.
@@ -130,7 +130,7 @@ impl Version {
     }
 
     /// Returns the limit of the cgroup at `path`, if it has one.
-    fn place(self, path: &Path) -> Option<Place> {
+    fn scope(self, path: &Path) -> Option<MemoryScope> {
         let read = |name: &str| fileguard::read_to_string(path.join(name)).ok();
         let number = |name: &str| read(name)?.trim().parse::<u64>().ok();
         let (limits, usage, reclaimable) = match self {
@@ -144,7 +144,7 @@ impl Version {
         let reclaimable = stat.lines().find_map(|line| line.strip_prefix(reclaimable)?.trim().parse::<u64>().ok());
         let used = usage.saturating_sub(reclaimable.unwrap_or(0));
         let name = format!("the cgroup {}", path.display());
-        Some(Place { name, kind: io::ErrorKind::OutOfMemory, limit, available: limit.saturating_sub(used) })
+        Some(MemoryScope { name, kind: io::ErrorKind::OutOfMemory, limit, available: limit.saturating_sub(used) })
     }
 }
 
@@ -154,7 +154,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    impl Place {
+    impl MemoryScope {
         pub(in super::super) fn with(limit: u64, available: u64) -> Self {
             Self { name: String::new(), kind: io::ErrorKind::OutOfMemory, limit, available }
         }
@@ -162,23 +162,23 @@ mod tests {
 
     #[test]
     fn a_quarter_stays_free_and_at_least_a_sixteenth_of_the_whole() {
-        assert_eq!(Place::with(16 * MIB, 12 * MIB).room(0), 9 * MIB);
-        // The same place after 9 MiB were taken: no more is granted, however often it is requested.
-        assert_eq!(Place::with(16 * MIB, 12 * MIB).after(9 * MIB).room(9 * MIB), 0);
-        assert_eq!(Place::with(64 * MIB, 5 * MIB).room(0), MIB, "little is left of much");
-        assert_eq!(Place::with(64 * MIB, 4 * MIB).room(0), 0);
+        assert_eq!(MemoryScope::with(16 * MIB, 12 * MIB).room(0), 9 * MIB);
+        // The same scope after 9 MiB were taken: no more is granted, however often it is requested.
+        assert_eq!(MemoryScope::with(16 * MIB, 12 * MIB).after(9 * MIB).room(9 * MIB), 0);
+        assert_eq!(MemoryScope::with(64 * MIB, 5 * MIB).room(0), MIB, "little is left of much");
+        assert_eq!(MemoryScope::with(64 * MIB, 4 * MIB).room(0), 0);
     }
 
     #[test]
     fn of_rings_elsewhere_no_more_counts_than_is_taken_here() {
         // A small cgroup, in a session that takes a gigabyte in others.
-        assert_eq!(Place::with(16 * MIB, 12 * MIB).room(1024 * MIB), 8 * MIB);
+        assert_eq!(MemoryScope::with(16 * MIB, 12 * MIB).room(1024 * MIB), 8 * MIB);
     }
 
     #[test]
     fn the_memory_of_the_machine_is_read() {
         let info = "MemTotal:       24683852 kB\nMemFree:         1 kB\nMemAvailable:   22000000 kB\n";
-        let found = machine(info).map(|place| (place.limit, place.available));
+        let found = machine(info).map(|scope| (scope.limit, scope.available));
         assert_eq!(found, Some((24_683_852 << 10, 22_000_000 << 10)));
         assert_eq!(machine("MemTotal: 1 kB\n"), None, "kernels before 3.14");
     }
@@ -207,7 +207,7 @@ mod tests {
             put(name, text)?;
         }
         put("memory.stat", "anon 1\ninactive_file 300\n")?;
-        let found = |version: Version| version.place(temp.path()).map(|place| (place.limit, place.available));
+        let found = |version: Version| version.scope(temp.path()).map(|scope| (scope.limit, scope.available));
         assert_eq!(found(Version::V2), Some((1000, 400)));
         put("memory.high", "800\n")?;
         assert_eq!(found(Version::V2), Some((800, 200)));

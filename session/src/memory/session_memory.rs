@@ -10,15 +10,15 @@
 //! The sum is never too small: it is read before the files are counted, so every length that it contains belongs to a file that is found. A
 //! ring that is created or removed meanwhile may be counted twice, until the next count.
 
-use super::mapping::Mapping;
 use super::process_memory::SharedMemory;
-use crate::session_dir::{MEMORY, MEMORY_SIZE, MemorySum, ProcessDir, RingDirError};
 use rustix::time::{ClockId, clock_gettime};
 use std::io;
 use std::process;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use tracepoint_run_dir::ring_files::MappedMemorySum;
+use tracepoint_run_dir::session_dir::{MemorySum, ProcessDir, RingDirError};
 
 /// The minimum pause between two counts, as a multiple of the duration of a count; and the maximum pause.
 const REST: u32 = 19;
@@ -26,8 +26,8 @@ const MAX_REST: Duration = Duration::from_secs(10);
 
 /// The sum of a session's rings.
 #[derive(Debug)]
-pub struct SessionMemory {
-    map: Mapping,
+pub(crate) struct SessionMemory {
+    map: MappedMemorySum,
     dir: Arc<ProcessDir>,
     /// Maximum size of the rings of all processes, in bytes.
     cap: Option<u64>,
@@ -37,19 +37,14 @@ pub struct SessionMemory {
 
 impl SessionMemory {
     /// Opens the sum of the session in which `dir` is this process's directory.
-    pub fn open(dir: Arc<ProcessDir>, cap: Option<u64>) -> Result<Self, RingDirError> {
-        let file = dir.open_memory()?;
-        let failed = |error| dir.session().failed("map", MEMORY, error);
-        let mut map = Mapping::shared(&file, MEMORY_SIZE).map_err(failed)?;
-        // If the file is truncated, the sum is zero from then on, for this process.
-        map.guard(&Arc::default()).map_err(failed)?;
-        Ok(Self { map, dir, cap, process: process::id() })
+    pub(crate) fn open(dir: Arc<ProcessDir>, cap: Option<u64>) -> Result<Self, RingDirError> {
+        Ok(Self { map: MappedMemorySum::open(&dir)?, dir, cap, process: process::id() })
     }
 
     /// The words of the file; `None` in a forked child. All accesses are Relaxed, except that [`change`] is ordered with the system calls
     /// that make, count and remove files: Release after the file was made, and before it is removed; Acquire before files are counted.
     fn sum(&self) -> Option<&MemorySum> {
-        (process::id() == self.process).then(|| self.map.as_ref())
+        (process::id() == self.process).then(|| self.map.words())
     }
 }
 

@@ -1,0 +1,119 @@
+//! Memory that is reserved for rings and statistics.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Decides how much memory the rings, or the statistics, of a session in this process may take.
+pub trait MemoryPolicy: fmt::Debug + Send + Sync {
+    /// Takes this many bytes. If they are in a file, the file already exists.
+    ///
+    /// # Errors
+    ///
+    /// If too little memory would remain for the program.
+    fn take(&self, bytes: u64) -> io::Result<()>;
+
+    /// Releases this many bytes.
+    fn give_back(&self, bytes: u64);
+
+    /// Stores the outcome of a request: `None`, or the error.
+    fn note(&self, refusal: Option<&io::Error>);
+
+    /// Returns the last refusal, if it is so recent that another attempt would be pointless.
+    fn recent_refusal(&self) -> Option<io::Error>;
+
+    /// Chooses the size of the next ring from `sizes`, which descend.
+    fn choose_size(&self, sizes: &[usize]) -> usize;
+
+    /// Returns how many bytes the additional rings of threads that fill their own may take, of the `configured` number.
+    fn overflow_limit(&self, configured: usize) -> usize;
+}
+
+/// Reserved memory, released on drop.
+#[derive(Debug)]
+pub struct Reservation {
+    /// `None` for a page that all processes of a session share. It is not counted: the limits are for the memory of events.
+    policy: Option<Arc<dyn MemoryPolicy>>,
+    bytes: AtomicU64,
+}
+
+impl Reservation {
+    /// Reserves `len` bytes.
+    ///
+    /// # Errors
+    ///
+    /// If the policy refuses them.
+    pub fn new(policy: Arc<dyn MemoryPolicy>, len: usize) -> io::Result<Self> {
+        policy.take(len as u64)?;
+        Ok(Self { policy: Some(policy), bytes: AtomicU64::new(len as u64) })
+    }
+
+    /// Creates a reservation for a page that all processes of a session share.
+    pub(super) fn of_page() -> Self {
+        Self { policy: None, bytes: AtomicU64::new(0) }
+    }
+
+    /// Releases a part.
+    pub(super) fn shrink(&self, bytes: usize) {
+        if let Some(policy) = &self.policy {
+            self.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+            policy.give_back(bytes as u64);
+        }
+    }
+
+    /// Reserves this many more bytes.
+    pub(super) fn grow(&self, bytes: usize) -> io::Result<()> {
+        let Some(policy) = &self.policy else { return Ok(()) };
+        let taken = policy.take(bytes as u64);
+        policy.note(taken.as_ref().err());
+        taken?;
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if let Some(policy) = &self.policy {
+            policy.give_back(*self.bytes.get_mut());
+        }
+    }
+}
+
+/// A policy that counts the bytes, and refuses those beyond a limit.
+#[cfg(test)]
+#[derive(Debug)]
+pub(super) struct CountingPolicy {
+    pub(super) used: AtomicU64,
+    pub(super) limit: u64,
+}
+
+#[cfg(test)]
+impl MemoryPolicy for CountingPolicy {
+    fn take(&self, bytes: u64) -> io::Result<()> {
+        if self.used.fetch_add(bytes, Ordering::Relaxed) + bytes > self.limit {
+            self.give_back(bytes);
+            return Err(io::ErrorKind::QuotaExceeded.into());
+        }
+        Ok(())
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    fn note(&self, _: Option<&io::Error>) {}
+
+    fn recent_refusal(&self) -> Option<io::Error> {
+        None
+    }
+
+    fn choose_size(&self, sizes: &[usize]) -> usize {
+        sizes[0]
+    }
+
+    fn overflow_limit(&self, configured: usize) -> usize {
+        configured
+    }
+}
