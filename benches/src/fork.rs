@@ -4,9 +4,8 @@
 //! affect all of them alike. The time is that of the call in the parent; the child ends immediately, and is reaped before the next call.
 #![expect(unsafe_code, reason = "`fork` has no safe interface")]
 
-use nix::libc::_exit;
-use nix::sys::wait::waitpid;
-use nix::unistd::{ForkResult, fork};
+use libc::{_exit, fork};
+use rustix::process::{Pid, WaitOptions, waitpid};
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -107,12 +106,12 @@ fn in_state(state: &str) -> Result<(), Box<dyn Error>> {
         for _ in 0..BATCH {
             let before = Instant::now();
             // SAFETY: the child makes one system call.
-            match unsafe { fork() }? {
+            match unsafe { fork() } {
                 // SAFETY: ends the process.
-                ForkResult::Child => unsafe { _exit(0) },
-                ForkResult::Parent { child } => {
+                0 => unsafe { _exit(0) },
+                child => {
                     times.push(before.elapsed());
-                    waitpid(child, None)?;
+                    waitpid(Some(Pid::from_raw(child.max(0)).ok_or("no child was forked")?), WaitOptions::empty())?;
                 }
             }
         }

@@ -1,7 +1,10 @@
 //! Code shared by the benches: the events that they fire, channels to record them, and the lower bound of a drain.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
+mod children;
 pub mod floor;
+
+pub use children::children_time;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -7,8 +7,6 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::cast_precision_loss, reason = "figures for people")]
 
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::{TimeVal, TimeValLike};
 use std::error::Error;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -16,7 +14,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 use tracepoint::sinks::CtfSink;
 use tracepoint::{Channel, Session};
-use tracepoint_benches::small;
+use tracepoint_benches::{children_time, small};
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
@@ -75,10 +73,10 @@ fn measure(rounds: u64, events: u64, directory: &Path) -> Outcome {
             let at = (round + turn) % READERS.len();
             let (name, program, arguments, _) = &READERS[at];
             let mut command = command(program, arguments, &trace)?;
-            let (began, used) = (Instant::now(), children()?);
+            let (began, used) = (Instant::now(), children_time()?);
             let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status()?;
             times[at].push(began.elapsed());
-            processor[at].push(children()?.saturating_sub(used));
+            processor[at].push(children_time()?.saturating_sub(used));
             if !status.success() {
                 return Err(format!("{name}: {status}").into());
             }
@@ -111,13 +109,6 @@ fn record(events: u64, trace: &Path) -> Outcome<u64> {
     } else {
         Err(format!("{recorded} of {} events were recorded", 2 * half).into())
     }
-}
-
-/// The processor time of all child processes that have ended.
-fn children() -> Outcome<Duration> {
-    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
-    let duration = |time: TimeVal| Duration::from_micros(time.num_microseconds().cast_unsigned());
-    Ok(duration(usage.user_time()) + duration(usage.system_time()))
 }
 
 fn command(program: &str, arguments: &[&str], trace: &Path) -> Outcome<Command> {

@@ -1,18 +1,19 @@
 //! The directory for persistent state: `$XDG_STATE_HOME`, or `~/.local/state`.
 
 use crate::failure::Failure;
-use nix::unistd::{Uid, User};
+use rustix::process::geteuid;
 use std::env;
 use std::ffi::OsString;
 use std::fs::DirBuilder;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use tracepoint_run_dir::users::User;
 
 /// The directory; `None` if this user has no home. `mend` is the advice in error messages.
 pub(crate) fn state_dir(mend: &str) -> Result<Option<PathBuf>, Failure> {
     // With `--user`, `HOME` still names root's directory.
-    let own = |home: &PathBuf| home.metadata().is_ok_and(|home| home.uid() == Uid::effective().as_raw());
-    let home = || absolute("HOME").filter(own).or_else(|| Some(User::from_uid(Uid::effective()).ok()??.dir));
+    let own = |home: &PathBuf| home.metadata().is_ok_and(|home| home.uid() == geteuid().as_raw());
+    let home = || absolute("HOME").filter(own).or_else(|| Some(User::by_id(geteuid().as_raw()).ok()??.home));
     match absolute("XDG_STATE_HOME") {
         Some(state) => made(state, mend).map(Some),
         None => Ok(home().map(|home| home.join(".local/state"))),
@@ -32,7 +33,7 @@ fn made(dir: PathBuf, mend: &str) -> Result<PathBuf, Failure> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(&dir);
     made.map_err(|error| failed(format!("{} cannot be made: {error}", dir.display())))?;
     let owner = dir.metadata().map_err(|error| failed(format!("{}: {error}", dir.display())))?.uid();
-    if owner != Uid::effective().as_raw() {
+    if owner != geteuid().as_raw() {
         return Err(failed(format!("{} belongs to user {owner}", dir.display())));
     }
     Ok(dir)

@@ -1,7 +1,7 @@
 //! `--user`: root controls the processes of another user with the rights of that user; the output of `record` is written by root.
 
 use crate::failure::Failure;
-use nix::unistd::{Uid, User};
+use rustix::process::geteuid;
 use std::convert::Infallible;
 use std::env;
 use std::ffi::OsString;
@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
+use tracepoint_run_dir::users::User;
 
 /// The option of `Arguments`.
 const OPTION: &str = "--user";
@@ -20,7 +21,7 @@ pub(crate) const BESIDE: &str = "beside-root";
 /// it cannot read files reserved for root. If it `stays_root`, it acts as the user only when it accesses the user's processes. Returns
 /// only on failure.
 pub(crate) fn become_user(name: &str, stays_root: bool) -> Result<Infallible, Failure> {
-    if !Uid::effective().is_root() {
+    if !geteuid().is_root() {
         return Err(Failure::Refused(format!(
             "only root can use {OPTION}: leave it out, or run the command with `sudo`"
         )));
@@ -54,14 +55,14 @@ pub(crate) fn beside(text: &str) -> Result<(u32, u32), String> {
 
 /// The numbers of a user and of the user's group.
 fn find(name: &str) -> Result<(u32, u32), Failure> {
-    let failed = |errno| Failure::Refused(format!("cannot look up the user {name}: {errno}"));
+    let failed = |error| Failure::Refused(format!("cannot look up the user {name}: {error}"));
     let number = name.parse().ok();
-    let user = match User::from_name(name).map_err(failed)? {
-        None => number.map(Uid::from_raw).map(User::from_uid).transpose().map_err(failed)?.flatten(),
+    let user = match User::by_name(name).map_err(failed)? {
+        None => number.map(User::by_id).transpose().map_err(failed)?.flatten(),
         user => user,
     };
     // In a container, users often have no entry.
-    let numbers = user.map(|user| (user.uid.as_raw(), user.gid.as_raw())).or(number.zip(number));
+    let numbers = user.map(|user| (user.uid, user.gid)).or(number.zip(number));
     numbers.ok_or_else(|| {
         Failure::Refused(format!("there is no user {name}: give a name that this system has, or a number"))
     })

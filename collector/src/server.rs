@@ -9,6 +9,7 @@
 //! Each address and each sender has a [share](crate::shares) of these.
 
 mod accept;
+mod batch;
 mod bounds;
 #[cfg(feature = "nats")]
 mod brokers;

@@ -119,17 +119,17 @@ fn did_you_mean(nearest: &[String]) -> String {
 fn mend(event: &str, error: &io::Error) -> String {
     let text = match error.raw_os_error() {
         // For example the end of the interrupt by which perf wakes its readers.
-        Some(nix::libc::EPERM) if geteuid().is_root() => {
+        Some(libc::EPERM) if geteuid().is_root() => {
             return format!(
                 "it allows that to no user, not even root: exclude the event with `!{event}`; if it refuses every event, a seccomp filter \
                  forbids `perf_event_open`: many containers run under such a filter"
             );
         }
-        Some(nix::libc::EPERM | nix::libc::EACCES) => RIGHTS,
-        Some(nix::libc::EMFILE | nix::libc::ENFILE) => {
+        Some(libc::EPERM | libc::EACCES) => RIGHTS,
+        Some(libc::EMFILE | libc::ENFILE) => {
             "each event takes a descriptor for each CPU: raise the limit (`ulimit -n`) or record fewer events"
         }
-        Some(nix::libc::EINVAL) => "Linux 6.0 or later is needed, which counts the events that were lost",
+        Some(libc::EINVAL) => "Linux 6.0 or later is needed, which counts the events that were lost",
         _ => "record other events, or a kernel with CONFIG_PERF_EVENTS",
     };
     text.to_owned()

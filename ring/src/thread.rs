@@ -15,11 +15,15 @@
 
 mod exit;
 mod scheduling;
+#[cfg(posix)]
+mod signals;
 mod slot;
 mod table;
 
 pub use crate::counter::{add_local, add_local_wide, add_shared_wide, raise_local, take_local};
 pub use scheduling::{inherit_scheduling, leave_inherited_scheduling};
+#[cfg(posix)]
+pub use signals::{SignalMask, block_signals};
 pub use slot::{ThreadSlot, claimed, enter_fast, exit_fast};
 pub(crate) use table::{
     current, high_water, in_section, poll_grace_period, restrict_current_to, start_poll_grace_period,

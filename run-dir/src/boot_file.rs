@@ -13,7 +13,8 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
-use uuid::Uuid;
+use tracepoint_reader::account::uuid_text;
+use tracepoint_reader::internal::boot_id;
 
 /// Number of attempts to lock, and the pause between them. A stopped process that holds the lock must not stop this one.
 const TRIES: u32 = 50;
@@ -69,7 +70,7 @@ impl<const N: usize> BootFile<N> {
 pub(crate) struct BootFileLock<'a, const N: usize> {
     file: &'a BootFile<N>,
     dir: &'a PrivateDir,
-    boot: Uuid,
+    boot: [u8; 16],
     lock: Arc<Kept<File>>,
 }
 
@@ -107,7 +108,7 @@ impl<const N: usize> BootFileLock<'_, N> {
     }
 
     fn head(&self) -> String {
-        format!("tracepoint-{} 1\nboot {}\n", self.file.name, self.boot)
+        format!("tracepoint-{} 1\nboot {}\n", self.file.name, uuid_text(self.boot))
     }
 }
 
@@ -116,11 +117,6 @@ impl<const N: usize> Drop for BootFileLock<'_, N> {
         // A child forked meanwhile shares the lock, so closing alone would not release it. Fails only for a bad descriptor.
         let _ = self.lock.get().map(|lock| flock(lock, FlockOperation::Unlock));
     }
-}
-
-/// The boot id of the machine, which changes with each boot.
-pub fn boot_id() -> Option<Uuid> {
-    tracepoint_reader::internal::boot_id().map(Uuid::from_bytes)
 }
 
 #[cfg(test)]
@@ -133,7 +129,7 @@ mod tests {
     fn a_damaged_file_or_one_of_another_boot_counts_as_missing() -> Result<(), Box<dyn std::error::Error>> {
         let temp = tempfile::tempdir()?;
         let dir = RunDir::at(&temp.path().join("run"))?;
-        let boot = boot_id().ok_or("no boot id")?;
+        let boot = uuid_text(boot_id().ok_or("no boot id")?);
         let locked = FILE.lock(&dir)?;
         assert_eq!(locked.read(), None);
         locked.write([5, -6])?;
@@ -144,7 +140,7 @@ mod tests {
         let texts = [
             String::new(),
             "\0".repeat(4096),
-            good.replace(&boot.to_string(), &Uuid::nil().to_string()),
+            good.replace(&boot, &uuid_text([0; 16])),
             good.replace(" 1\n", " 2\n"),
             good.replace("-6", "many"),
             good.replace("one 5\n", ""),

@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(shared_offset(&dir, ahead)?, first);
         assert_eq!(shared_offset(&dir, TimeNamespace::default())?, first + DAY);
         let identities = [ahead, TimeNamespace::default()].map(|namespace| info(0, Some(namespace)).uuid);
-        assert_eq!(identities[1], crate::boot_file::boot_id().map(uuid::Uuid::into_bytes));
+        assert_eq!(identities[1], tracepoint_reader::internal::boot_id());
         assert_ne!(identities[0], identities[1]);
         assert_eq!(info(0, None).uuid, None);
         Ok(())

@@ -30,8 +30,7 @@
 //! have no entry there. Such a user may have the group with its own number, and group 0, with which containers are started, unless the
 //! process gained it by `execve`.
 
-use nix::errno::Errno;
-use nix::unistd::{Gid, Group, Uid, User, getresgid, getresuid};
+use crate::users::{Group, User, own_ids};
 use rustix::process::{DumpableBehavior, dumpable_behavior, getgroups};
 use rustix::thread::{CapabilitySet, capabilities};
 use std::fs;
@@ -77,10 +76,10 @@ impl Credentials {
     ///
     /// If a system call is not permitted.
     pub fn of_this_thread() -> io::Result<Self> {
-        let (users, groups) = (getresuid()?, getresgid()?);
+        let [users, groups] = own_ids()?;
         Ok(Self {
-            users: [users.real, users.effective, users.saved].map(Uid::as_raw),
-            groups: [groups.real, groups.effective, groups.saved].map(Gid::as_raw),
+            users,
+            groups,
             permitted: capabilities(None)?.permitted,
             is_dumpable: dumpable_behavior()? == DumpableBehavior::Dumpable,
         })
@@ -167,9 +166,7 @@ impl Credentials {
             // A volume of a container may belong to a supplementary group of the process.
             Ok(None) if [user, 0].contains(&group) && !secure() && of_dir.is_none_or(is_own_group) => return None,
             Ok(_) => format!("its group {group} is none of user {user}"),
-            Err(errno) => {
-                format!("whether user {user} may have its group {group} cannot be looked up: {}", errno.desc())
-            }
+            Err(error) => format!("whether user {user} may have its group {group} cannot be looked up: {error}"),
         };
         Some(Excess { reason, mend: GROUP })
     }
@@ -182,30 +179,19 @@ fn is_own_group(group: u32) -> bool {
 
 /// Returns whether the user may have the group; `None` if the user is not in the user database. The last answer is cached: the agent asks
 /// whenever it is woken, and the database may be remote.
-fn is_group_of(user: u32, group: u32) -> Result<Option<bool>, Errno> {
+fn is_group_of(user: u32, group: u32) -> io::Result<Option<bool>> {
     static LAST: Mutex<Option<(u32, u32, Option<bool>)>> = Mutex::new(None);
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, _, is_of)) = last.filter(|(u, g, _)| (*u, *g) == (user, group)) {
         return Ok(is_of);
     }
-    let is_of = match found(User::from_uid(Uid::from_raw(user)))? {
+    let is_of = match User::by_id(user)? {
         None => None,
-        Some(entry) if entry.gid.as_raw() == group => Some(true),
-        Some(entry) => {
-            let found = found(Group::from_gid(Gid::from_raw(group)))?;
-            Some(found.is_some_and(|group| group.mem.contains(&entry.name)))
-        }
+        Some(entry) if entry.gid == group => Some(true),
+        Some(entry) => Some(Group::by_id(group)?.is_some_and(|group| group.members.contains(&entry.name))),
     };
     *last = Some((user, group, is_of));
     Ok(is_of)
-}
-
-/// Converts the answer of the database. A container may have no database.
-fn found<T>(answer: Result<Option<T>, Errno>) -> Result<Option<T>, Errno> {
-    match answer {
-        Err(Errno::ENOENT | Errno::ESRCH) => Ok(None),
-        answer => answer,
-    }
 }
 
 #[cfg(test)]
@@ -244,9 +230,9 @@ mod tests {
     /// `nobody` exists on every system, and is not a member of root's group.
     #[test]
     fn groups_of_others_are_found_in_the_database() {
-        let nobody = User::from_name("nobody").expect("a database").expect("an entry");
-        let of = |group| Credentials { users: [nobody.uid.as_raw(); 3], groups: [group; 3], ..PLAIN };
-        let own = nobody.gid.as_raw();
+        let nobody = User::by_name("nobody").expect("a database").expect("an entry");
+        let of = |group| Credentials { users: [nobody.uid; 3], groups: [group; 3], ..PLAIN };
+        let own = nobody.gid;
         assert_eq!(of(own).foreign_group(None), None);
         let excess = of(0).foreign_group(Some(own)).expect("another group");
         assert!(excess.reason.contains("its group 0 is none of user"), "{excess:?}");

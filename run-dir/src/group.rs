@@ -1,5 +1,6 @@
 //! The group that shares the run directory, if `TRACEPOINT_GROUP` is set.
 
+use crate::users::Group;
 use rustix::fs::{Gid, Mode, fchmod, fchown};
 use std::env;
 use std::fs::File;
@@ -13,7 +14,7 @@ pub fn group() -> Option<Gid> {
     static GROUP: OnceLock<Option<u32>> = OnceLock::new();
     let found = *GROUP.get_or_init(|| {
         let name = env::var("TRACEPOINT_GROUP").ok().filter(|name| !name.is_empty() && !secure())?;
-        name.parse().ok().or_else(|| Some(nix::unistd::Group::from_name(&name).ok()??.gid.as_raw()))
+        name.parse().ok().or_else(|| Some(Group::by_name(&name).ok()??.gid))
     });
     found.map(Gid::from_raw)
 }

@@ -21,7 +21,7 @@
 //! This crate does not know what a session does: descriptions, rules and sinks belong to `tracepoint-session-spec`. Neither crate uses the
 //! other.
 
-// Allowed in the modules that map ring files and statistics files.
+// Allowed in the modules that map ring files and statistics files, or call the C library.
 #![deny(unsafe_code)]
 
 pub mod ack;
@@ -46,6 +46,7 @@ pub mod rundir;
 pub mod session_dir;
 pub mod stream_status;
 pub mod tsc;
+pub mod users;
 
 pub use ack::{Ack, AckState, Counters, OverBudget, RotationResult, RuleAck, StateDumpStatus, TriggerAck};
 pub use app::{AppStatus, ApplicationInfo, ArgumentInfo, FieldInfo, TracepointInfo, TracepointKind};

@@ -1,12 +1,12 @@
 //! The identity page of a ring file: process, session and channel.
 
-use crate::boot_file::boot_id;
 use crate::own_process;
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use tracepoint_reader::internal::boot_id;
 use tracepoint_reader::process;
 use tracepoint_ring::channel::RING_IDENTITY;
 
@@ -45,7 +45,7 @@ impl Identity {
         let mut page = Self([0; SIZE]);
         page.put(PID, &std::process::id().to_le_bytes());
         page.put(STARTED, &process::started().to_le_bytes());
-        page.put(BOOT_ID, boot_id().unwrap_or_default().as_bytes());
+        page.put(BOOT_ID, &boot_id().unwrap_or_default());
         page.put(PID_NAMESPACE, &process::own_pid_namespace().to_le_bytes());
         page.put_text(&EXECUTABLE, own_process::executable().as_bytes());
         page.put_text(&HOSTNAME, &own_process::hostname());

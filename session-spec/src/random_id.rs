@@ -2,15 +2,16 @@
 
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::hash::{BuildHasher, RandomState};
-use uuid::{Builder, Uuid};
 
 /// A random UUID.
-pub fn random_id() -> Uuid {
+pub fn random_id() -> [u8; 16] {
     let mut bytes = [0; 16];
     if getrandom(&mut bytes, GetRandomFlags::empty()) != Ok(bytes.len()) {
         // A sandbox may deny the call. The standard library has other sources for its seeds.
         let halves = [(); 2].map(|()| RandomState::new().hash_one(0).to_le_bytes());
         bytes.copy_from_slice(halves.as_flattened());
     }
-    Builder::from_random_bytes(bytes).into_uuid()
+    // Version 4, in the variant of RFC 9562.
+    (bytes[6], bytes[8]) = (bytes[6] & 0x0F | 0x40, bytes[8] & 0x3F | 0x80);
+    bytes
 }

@@ -69,6 +69,7 @@ use crate::random_id::random_id;
 use serde::{Deserialize, Serialize};
 use std::iter::once;
 use toml::{Table, Value};
+use tracepoint_reader::account::uuid_text;
 use tracepoint_reader::process::ProcessKey;
 
 const FORMAT: &str = "tracepoint-session";
@@ -174,7 +175,7 @@ impl SessionSpec {
 
     /// A stopped session without rules and sinks.
     pub fn new() -> Self {
-        Self { id: random_id().to_string(), generation: 1, ..Self::default() }
+        Self { id: uuid_text(random_id()), generation: 1, ..Self::default() }
     }
 
     /// Returns the rules in order, with an error for each rule that this version does not understand.
@@ -304,7 +305,7 @@ impl SessionSpec {
     /// Returns a copy of this session with a new id.
     #[must_use]
     pub fn another(&self) -> Self {
-        Self { id: random_id().to_string(), generation: 1, owner: None, ..self.clone() }
+        Self { id: uuid_text(random_id()), generation: 1, owner: None, ..self.clone() }
     }
 
     /// Returns whether the session applies to a process with this tag.

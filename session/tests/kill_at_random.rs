@@ -21,7 +21,7 @@ mod switches;
 
 use common::oracle::{SharedPage, Words, fired, numbers};
 use common::{Outcome, memory_place, view};
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use rustix::process::{Signal, getpid, kill_process};
 use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
@@ -63,14 +63,13 @@ extern "C" fn handle(_: i32) {
 
 /// Makes the process run `handle` a thousand times a second, on any thread.
 fn interrupt_every_millisecond() {
-    let action = SigAction::new(SigHandler::Handler(handle), SaFlags::SA_RESTART, SigSet::empty());
     // SAFETY: the handler fires a tracepoint and counts, both of which are allowed there.
-    unsafe { sigaction(Signal::SIGALRM, &action) }.expect("a handler");
+    unsafe { libc::signal(libc::SIGALRM, handle as extern "C" fn(i32) as usize) };
     thread::spawn(|| {
-        let this = nix::unistd::getpid();
+        let this = getpid();
         loop {
             thread::sleep(Duration::from_millis(1));
-            nix::sys::signal::kill(this, Signal::SIGALRM).expect("this process is there");
+            kill_process(this, Signal::ALARM).expect("this process is there");
         }
     });
 }

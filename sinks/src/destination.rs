@@ -4,7 +4,11 @@ use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
 use std::time::Duration;
-use tracepoint_wire::CONTROL_PORT;
+
+/// The default port of control connections.
+const CONTROL_PORT: u16 = 5342;
+#[cfg(feature = "stream")]
+const _: () = assert!(CONTROL_PORT == tracepoint_wire::relay::CONTROL_PORT);
 
 /// Default interval of synchronisation points.
 pub const DEFAULT_SYNC_INTERVAL: Duration = Duration::from_secs(1);

@@ -1,10 +1,11 @@
 //! The threads that this crate starts in the program: what each of them does first.
 
-use nix::sys::signal::{SigSet, Signal};
 use rustix::time::{ClockId, clock_gettime};
 use std::env;
 use std::time::Duration;
 use tracepoint_reader::secure_exec::secure;
+
+pub use tracepoint_ring::thread::block_signals;
 
 /// The environment variable that makes the threads keep the scheduling that they inherit, if it is set to anything but `0`.
 const INHERIT: &str = "TRACEPOINT_INHERIT_SCHEDULING";
@@ -41,11 +42,7 @@ pub fn begin_traced() {
 /// Blocks all signals on the calling thread, so that the program's own threads handle them. Synchronous fault signals stay unblocked:
 /// blocking them would end the program. If this fails, a signal handler may run on this thread, as on any other.
 pub fn leave_signals_to_the_program() {
-    let mut blocked = SigSet::all();
-    for fault in [Signal::SIGBUS, Signal::SIGSEGV, Signal::SIGFPE, Signal::SIGILL] {
-        blocked.remove(fault);
-    }
-    let _ = blocked.thread_block();
+    block_signals();
 }
 
 /// Processor time of the calling thread.

@@ -26,11 +26,10 @@
 //! | [`nats`] | subjects and messages in a NATS broker | `docs/nats.md` | `stream` |
 //! | [`udp`] | the UDP trace server and its clients | `docs/format-udp.md` | `udp` |
 //!
-//! Without features there are only [`Broker`] and [`CONTROL_PORT`], the addresses of peers, and [`PacketHeader`].
+//! Without features there is only [`PacketHeader`].
 
 #![forbid(unsafe_code)]
 
-mod broker;
 #[cfg(feature = "stream")]
 mod bytes;
 #[cfg(any(feature = "stream", feature = "udp"))]
@@ -48,10 +47,6 @@ pub mod stream;
 #[cfg(feature = "udp")]
 pub mod udp;
 
-pub use broker::Broker;
 #[cfg(feature = "stream")]
 pub use bytes::{DecodeError, Decoded};
 pub use tracepoint_ring::channel::PacketHeader;
-
-/// The default port of control connections.
-pub const CONTROL_PORT: u16 = 5342;

@@ -1,6 +1,7 @@
 //! Names of traces in a NATS broker, and the messages published under them: see `docs/nats.md`. There is no connection here, except for `JetStream`,
 //! which the feature `nats` adds.
 
+mod broker;
 #[cfg(feature = "nats")]
 mod jetstream;
 mod message;
@@ -8,7 +9,7 @@ mod publication;
 #[cfg(test)]
 mod tests;
 
-pub use crate::broker::Broker;
+pub use broker::Broker;
 #[cfg(feature = "nats")]
 pub use jetstream::{Acknowledgement, JetStream, error_text};
 pub use message::{Message, control_frames, with_handle};

@@ -18,7 +18,6 @@ mod reply;
 mod session;
 mod stream;
 
-pub use crate::CONTROL_PORT;
 pub use chunk::{ChunkEnd, CloseChunk, CreateChunk, RotateStreams};
 pub use command::Command;
 pub use header::{ControlHeader, DataHeader};
@@ -30,6 +29,8 @@ pub use stream::AddStream;
 #[cfg(test)]
 mod tests;
 
+/// The default port of control connections.
+pub const CONTROL_PORT: u16 = 5342;
 /// The default port of data connections.
 pub const DATA_PORT: u16 = 5343;
 /// The major version of the protocol.

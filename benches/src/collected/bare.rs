@@ -1,12 +1,12 @@
 //! The baseline over UDP: a receiver that takes many datagrams per system call, and appends their contents to a file.
+#![expect(unsafe_code, reason = "`recvmmsg` has no safe interface")]
 
 use crate::Outcome;
 use crate::datagrams::{Datagrams, WINDOW};
 use crate::peers::Ports;
-use nix::sys::socket::{MsgFlags, MultiHeaders, recvmmsg};
 use rustix::net::sockopt;
 use std::fs::File;
-use std::io::{IoSlice, IoSliceMut, Read, Write};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::path::Path;
@@ -30,12 +30,7 @@ pub(crate) fn receive(directory: &Path) -> Outcome {
     let mut memory = vec![0; BATCH * LARGEST];
     let mut received = 0_u64;
     loop {
-        let mut slices: Vec<_> = memory.chunks_exact_mut(LARGEST).map(|room| [IoSliceMut::new(room)]).collect();
-        let mut headers = MultiHeaders::<()>::preallocate(BATCH, None);
-        let flags = MsgFlags::MSG_WAITFORONE;
-        let sizes: Vec<_> = recvmmsg(socket.as_raw_fd(), &mut headers, slices.iter_mut(), flags, None)?
-            .map(|message| message.bytes)
-            .collect();
+        let sizes = receive_many(&socket, &mut memory)?;
         let parts = memory.chunks_exact(LARGEST).zip(&sizes);
         let parts: Vec<_> = parts.map(|(room, size)| IoSlice::new(&room[DatagramHeader::SIZE..*size])).collect();
         let bytes: usize = parts.iter().map(|part| part.len()).sum();
@@ -45,6 +40,24 @@ pub(crate) fn receive(directory: &Path) -> Outcome {
         received += bytes as u64;
         client.write_all(&received.to_be_bytes())?;
     }
+}
+
+/// Receives at least one datagram, and returns the sizes of all.
+fn receive_many(socket: &UdpSocket, memory: &mut [u8]) -> io::Result<Vec<usize>> {
+    let mut rooms: Vec<_> = memory.chunks_exact_mut(LARGEST).map(IoSliceMut::new).collect();
+    // SAFETY: zero is a valid value of all fields: no address, no buffers, no control messages.
+    let mut headers: [libc::mmsghdr; BATCH] = unsafe { std::mem::zeroed() };
+    for (header, room) in headers.iter_mut().zip(&mut rooms) {
+        // An `IoSliceMut` has the layout of an iovec.
+        (header.msg_hdr.msg_iov, header.msg_hdr.msg_iovlen) = (std::ptr::from_mut(room).cast(), 1);
+    }
+    let flags = libc::MSG_WAITFORONE;
+    // SAFETY: there are `BATCH` headers, each with one buffer or none, and the kernel uses them only during the call.
+    let received = unsafe {
+        libc::recvmmsg(socket.as_raw_fd(), headers.as_mut_ptr(), BATCH as libc::c_uint, flags, std::ptr::null_mut())
+    };
+    let received = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
+    Ok(headers[..received].iter().map(|header| header.msg_len as usize).collect())
 }
 
 /// Sends the datagrams of these packets, until all have been received. A lost one is an error.

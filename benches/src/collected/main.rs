@@ -5,7 +5,7 @@
 //! the stream protocol. Over UDP they go to our collector, and datagrams of the same size go to a bare receiver, which appends their contents to a
 //! file; for both, the processor time is measured as well. All take turns in each round; the time ends when the receiver has confirmed that
 //! everything is stored. Files are in DIR, `/dev/shm` by default, so that no disk is measured.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod bare;
 mod datagrams;
@@ -14,13 +14,12 @@ mod peers;
 mod relay;
 mod stream;
 
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeValLike;
 use peers::{Ports, Receiver};
 use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
+use tracepoint_benches::children_time;
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
@@ -145,10 +144,8 @@ fn interleaved<const N: usize>(
 }
 
 /// The processor time of all receivers that have ended, in ms.
-#[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
 fn receivers_ms() -> Outcome<f64> {
-    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
-    Ok((usage.user_time() + usage.system_time()).num_microseconds() as f64 / 1e3)
+    Ok(children_time()?.as_secs_f64() * 1e3)
 }
 
 /// The median of the ratios of each round.

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::shared_key::{make, not_made, path_of_collector, random_key};
-use nix::sys::utsname::uname;
+use rustix::system::uname;
 use std::io::{ErrorKind, IsTerminal, stderr};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -67,7 +67,7 @@ impl Bound {
 fn how_to_connect(addresses: Addresses, path: &Path, shown: Option<&String>) -> String {
     let host = match addresses.control.ip() {
         ip if !ip.is_unspecified() => SocketAddr::new(ip, 0).to_string().trim_end_matches(":0").to_owned(),
-        _ => uname().map_or_else(|_| "HOST".to_owned(), |it| it.nodename().to_string_lossy().into()),
+        _ => uname().nodename().to_string_lossy().into(),
     };
     let Addresses { control, data, live, .. } = addresses;
     let path = path.display();

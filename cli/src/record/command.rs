@@ -3,8 +3,7 @@
 use super::END_TIMEOUT;
 use super::remote::Side;
 use crate::failure::{Failure, Outcome};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use rustix::process::{Pid, Signal, kill_process};
 use std::io;
 use std::num::NonZero;
 use std::os::unix::process::ExitStatusExt;
@@ -37,7 +36,7 @@ pub(super) fn terminate(child: &mut Child) -> io::Result<()> {
     let asked = Instant::now();
     // The child has not been reaped, so the id still refers to it.
     if child.try_wait()?.is_none() {
-        kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM)?;
+        kill_process(Pid::from_child(child), Signal::TERM)?;
     }
     while child.try_wait()?.is_none() && asked.elapsed() < END_TIMEOUT {
         sleep(Duration::from_millis(10));

@@ -15,7 +15,7 @@
 use crate::failure::{self, Failure, Outcome, VerbResult};
 use crate::{Arguments, Verb, output};
 use clap::{Args, Parser};
-use nix::sys::memfd::{MFdFlags, memfd_create};
+use rustix::fs::{MemfdFlags, memfd_create};
 use serde::{Deserialize, Serialize};
 use std::env;
 use std::fs::{File, Permissions};
@@ -108,7 +108,7 @@ impl Remote {
 
 /// An anonymous file that only its owner can use.
 fn in_memory(text: &str) -> Result<File, Failure> {
-    let mut file = File::from(memfd_create("key", MFdFlags::MFD_CLOEXEC).map_err(std::io::Error::from)?);
+    let mut file = File::from(memfd_create("key", MemfdFlags::CLOEXEC).map_err(std::io::Error::from)?);
     file.set_permissions(Permissions::from_mode(0o600))?;
     file.write_all(text.as_bytes())?;
     Ok(file)

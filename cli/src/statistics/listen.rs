@@ -6,10 +6,10 @@ use crate::failure::{Failure, Outcome, VerbResult};
 use crate::interrupt::WaitingInterrupt;
 use crate::message;
 use connection::{Connection, Step};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::Timespec;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use tracepoint_collector::prometheus::Metrics;
 
@@ -52,18 +52,16 @@ struct Server {
 impl Server {
     /// Waits for a connection, for data or for a signal.
     fn wait(&self, interrupt: &WaitingInterrupt) {
-        let mut events = vec![PollFd::new(interrupt.signals(), PollFlags::POLLIN)];
+        let mut events = vec![PollFd::from_borrowed_fd(interrupt.signals(), PollFlags::IN)];
         if self.paused_until.is_none() && self.has_room() {
-            events.push(PollFd::new(self.listener.as_fd(), PollFlags::POLLIN));
+            events.push(PollFd::new(&self.listener, PollFlags::IN));
         }
         events.extend(self.connections.iter().map(Connection::interest));
         let until = self.connections.iter().map(|connection| connection.until).chain(self.paused_until).min();
-        let timeout = until.map_or(PollTimeout::NONE, |until| {
-            let left = until.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
-            PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX)
-        });
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let timeout = left.and_then(|left| Timespec::try_from(left).ok());
         // A signal also ends the wait.
-        let _ = poll(&mut events, timeout);
+        let _ = poll(&mut events, timeout.as_ref());
     }
 
     /// True if there is a free place, or a connection without a request that can be closed.

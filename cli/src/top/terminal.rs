@@ -7,8 +7,9 @@ use crate::failure::{Failure, Outcome, VerbResult};
 use crate::interrupt::WaitingInterrupt;
 use crate::output;
 use crossterm::event::{self, Event, KeyEventKind};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use ratatui::DefaultTerminal;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::Timespec;
 use std::io::stdin;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -92,8 +93,8 @@ fn refresh(model: &mut Model, source: &mut impl Source) -> Result<(), Failure> {
 /// signals are ignored, as under `nohup`, this is the only indication.
 fn wait(interrupt: &WaitingInterrupt, time: Duration) -> bool {
     let input = stdin();
-    let mut sources = [input.as_fd(), interrupt.signals()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+    let mut sources = [input.as_fd(), interrupt.signals()].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
     // The caller checks for itself why the wait ended.
-    let _ = poll(&mut sources, PollTimeout::try_from(time).unwrap_or(PollTimeout::ZERO));
-    !sources[0].revents().is_some_and(|events| events.intersects(PollFlags::POLLHUP | PollFlags::POLLERR))
+    let _ = poll(&mut sources, Timespec::try_from(time).ok().as_ref());
+    !sources[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
 }

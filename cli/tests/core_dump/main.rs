@@ -7,7 +7,7 @@
 mod container;
 mod killed;
 
-use nix::fcntl::{Flock, FlockArg};
+use rustix::fs::{FlockOperation, flock};
 use serde_json::Value;
 use std::env;
 use std::fs::{self, File};
@@ -88,7 +88,7 @@ fn recurse(n: u64) -> u64 {
 struct Installed {
     before: String,
     limit_before: String,
-    _lock: Flock<File>,
+    _lock: File,
 }
 
 impl Drop for Installed {
@@ -164,7 +164,8 @@ impl Place {
 
     fn install(&self) -> Result<Installed, Box<dyn std::error::Error>> {
         // The tests may be threads of a process, or processes.
-        let lock = Flock::lock(File::open(PATTERN)?, FlockArg::LockExclusive).map_err(|(_, errno)| errno)?;
+        let lock = File::open(PATTERN)?;
+        flock(&lock, FlockOperation::LockExclusive)?;
         let (before, limit_before) = (fs::read_to_string(PATTERN)?, fs::read_to_string(PIPE_LIMIT)?);
         let installed = Installed { before, limit_before, _lock: lock };
         let (code, err) = self.as_root(&["install-core-handler", "--config", &self.text("c"), "--chain"])?;

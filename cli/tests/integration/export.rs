@@ -1,5 +1,6 @@
 //! `tracectl export`: selection, messages, and handling of bad input. The contents of the files are tested in `export/tests`.
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -193,9 +194,8 @@ fn an_interrupted_export_leaves_no_file_of_that_name() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tracectl"));
         let mut export = command.arg("export").arg("--csv").arg(&out).arg(&directory).spawn().unwrap();
         while !partial.exists() && export.try_wait().unwrap().is_none() {}
-        let pid = nix::unistd::Pid::from_raw(export.id().cast_signed());
         // SIGINT is ignored if a shell has started the tests in the background.
-        let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM);
+        let _ = kill_process(Pid::from_child(&export), Signal::TERM);
         let was_interrupted = export.wait().unwrap().code().is_none();
         assert_eq!((out.exists(), partial.exists()), (!was_interrupted, was_interrupted));
         if was_interrupted {

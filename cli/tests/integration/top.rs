@@ -1,8 +1,7 @@
 //! `tracectl top` over a recorded trace, in a terminal.
 
 use crate::tmux::Tmux;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use rustix::process::{Pid, Signal, kill_process};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -78,14 +77,14 @@ fn a_recorded_trace_is_listed_and_looked_into() {
 #[test]
 fn signals_and_keys_leave_the_terminal_as_it_was() {
     let (_place, directory) = trace();
-    for signal in [None, Some(Signal::SIGINT), Some(Signal::SIGTERM), Some(Signal::SIGHUP)] {
+    for signal in [None, Some(Signal::INT), Some(Signal::TERM), Some(Signal::HUP)] {
         let top = Tmux::run(&format!("{TRACECTL} top {}", directory.display()), (80, 12), &[("NO_COLOR", "1")]);
         top.until("the list", |screen| screen.contains("top:answered"));
         match signal {
             None => top.press(&["C-c"]),
             Some(signal) => {
                 let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", top.shell())).unwrap();
-                kill(Pid::from_raw(children.trim().parse().unwrap()), signal).unwrap();
+                kill_process(Pid::from_raw(children.trim().parse().unwrap()).unwrap(), signal).unwrap();
             }
         }
         top.until_ended(0);

@@ -5,6 +5,8 @@
 
 use crate::fixture::Build;
 use crate::skip::skip;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -43,7 +45,7 @@ fn scripts(source: &[&str], tool: &str) -> Vec<(String, String)> {
 
 /// True if this process may attach uprobes; otherwise prints what is missing.
 fn can_attach() -> bool {
-    if !nix::unistd::geteuid().is_root() {
+    if !rustix::process::geteuid().is_root() {
         skip("not root, and only root may attach uprobes", "run the tests as root");
         return false;
     }
@@ -131,12 +133,12 @@ impl Tool {
 
     /// Interrupts it repeatedly until it has ended: bpftrace 0.17 occasionally misses a signal. The kernel detaches a killed tool.
     fn end(mut self) {
-        let pid = nix::unistd::Pid::from_raw(self.child.id().cast_signed());
+        let pid = Pid::from_child(&self.child);
         let asked = Instant::now();
         while self.child.try_wait().expect("its state").is_none() {
             let is_patient = asked.elapsed() < Duration::from_secs(20);
-            let signal = if is_patient { nix::sys::signal::Signal::SIGINT } else { nix::sys::signal::Signal::SIGKILL };
-            nix::sys::signal::kill(pid, signal).expect("it runs");
+            let signal = if is_patient { Signal::INT } else { Signal::KILL };
+            kill_process(pid, signal).expect("it runs");
             std::thread::sleep(Duration::from_millis(500));
         }
     }
@@ -256,7 +258,7 @@ fn perf_records_events(program: &Path) {
     let data = data.to_str().expect("UTF-8");
     let [mut commands, mut answers] = ["control", "ack"].map(|name| {
         let path = place.path().join(name);
-        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).expect("made");
+        mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).expect("made");
         File::options().read(true).write(true).open(path).expect("opened")
     });
     let control = format!("fifo:{0}/control,{0}/ack", place.path().display());

@@ -1,8 +1,7 @@
 //! Programs that run during a test.
 
 use crate::{TRACED, wait_for};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,7 +27,7 @@ impl Running {
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.0.id().cast_signed()), signal).unwrap();
+        kill_process(Pid::from_child(&self.0), signal).unwrap();
     }
 
     pub(crate) fn wait(&mut self, what: &str) -> ExitStatus {
@@ -85,7 +84,7 @@ impl Collect {
 
     /// The same; also returns its messages.
     pub(crate) fn end_and_said(mut self) -> (Value, String) {
-        self.program.signal(Signal::SIGINT);
+        self.program.signal(Signal::INT);
         let status = self.program.wait("the collector ends");
         let text = fs::read_to_string(&self.log).unwrap();
         let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();

@@ -7,7 +7,7 @@ use crate::programs::{Collect, Record, tracectl};
 use crate::seed::seed;
 use crate::stored::{accounts, assert_once, assert_verified, events, streams, traces};
 use crate::{is_traced, wait_for};
-use nix::sys::signal::Signal;
+use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -227,12 +227,12 @@ fn what_a_sender_loses_is_in_the_account_of_the_centre() {
         let small = [&["--ring-size", "64K", "--overflow", "0", "--resend-buffer", "64K"], cap].concat();
         let record = edge.record(test, "60000 20", &small);
         wait_for("packets are published", || (count_packets(&b.output) > 2).then_some(()));
-        a.program.signal(Signal::SIGSTOP);
+        a.program.signal(Signal::STOP);
         wait_for("events are lost", || {
             let status = String::from_utf8(tracectl(place, &["status"]).stdout).unwrap();
             status.contains("lost").then_some(())
         });
-        a.program.signal(Signal::SIGCONT);
+        a.program.signal(Signal::CONT);
         let report = record.finish();
         let [recorded, lost] = ["recorded", "lost"].map(|name| report[name].as_u64().unwrap());
         assert!(lost > 0 && recorded > 0 && recorded + lost == 120_000, "{report}");

@@ -4,7 +4,7 @@ use crate::broker::{Broker, is_there};
 use crate::programs::{Collect, Record, tracectl};
 use crate::stored::{accounts, assert_once, assert_verified, events, together, traces};
 use crate::{is_traced, wait_for};
-use nix::sys::signal::Signal;
+use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -118,10 +118,10 @@ fn a_collector_that_was_stopped_for_longer_than_its_lease_cuts_off_what_another_
     }
     let test = "sharing::a_collector_that_was_stopped_for_longer_than_its_lease_cuts_off_what_another_one_has";
     let (place, outputs) = taken_over(test, |place, _, a| {
-        a.program.signal(Signal::SIGSTOP);
+        a.program.signal(Signal::STOP);
         let b = place.join("b");
         wait_for("the other collector has events", || (events_of(&b) > 2).then_some(()));
-        a.program.signal(Signal::SIGCONT);
+        a.program.signal(Signal::CONT);
         Some(a)
     });
     assert_shared(place.path(), &outputs, "stopped");

@@ -8,8 +8,9 @@
 //! ```
 
 use crate::skip::skip;
-use nix::sched::{CloneFlags, setns};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
+use std::os::fd::AsFd;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -82,7 +83,8 @@ impl Hosts {
         let namespace = File::open(format!("/run/netns/{}", self.namespace(0))).expect("the namespace");
         // Threads have their own namespace, and sockets belong to the namespace in which they were opened.
         let make = move || {
-            setns(namespace, CloneFlags::CLONE_NEWNET).expect("entering a network namespace");
+            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
+                .expect("entering a network namespace");
             make()
         };
         thread::scope(|scope| scope.spawn(make).join().expect("it does not panic"))

@@ -3,8 +3,7 @@
 use crate::running::{Collect, Running};
 use crate::streams::{events, stream, tracectl};
 use crate::{TRACED, is_traced, wait_for};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::env;
 use std::fs;
@@ -38,13 +37,13 @@ fn list(place: &Path, session: &str) -> Option<Value> {
 /// Kills the program after its collector has stalled, and compares the recovered events with the stored ones.
 fn kill_and_recover(place: &Path, session: &str, mut program: Running, collect: Collect) {
     let known = wait_for(|| list(place, session).map(|list| acknowledged(&list)).filter(|events| *events > MANY));
-    let signal = |signal| kill(Pid::from_raw(collect.program.0.id().cast_signed()), signal).unwrap();
-    signal(Signal::SIGSTOP);
+    let signal = |signal| kill_process(Pid::from_child(&collect.program.0), signal).unwrap();
+    signal(Signal::STOP);
     // The drain continues to take packets.
     sleep(Duration::from_secs(1));
     program.0.kill().unwrap();
     program.0.wait().unwrap();
-    signal(Signal::SIGCONT);
+    signal(Signal::CONT);
     let rings = place.join("run/sessions").join(session);
     let recovered = place.join("recovered");
     let output = tracectl(place, &["recover", "--json", rings.to_str().unwrap(), "-o", recovered.to_str().unwrap()]);

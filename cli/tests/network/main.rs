@@ -1,7 +1,7 @@
 //! Senders, a collector and viewers on separate hosts: network namespaces, with a network between them that the tests disturb.
 //!
 //! The traced programs are further instances of this program. The tests need root, or rights to make network namespaces.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod bad_peers;
 mod built_without;

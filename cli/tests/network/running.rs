@@ -2,6 +2,7 @@
 
 use crate::hosts::Hosts;
 use crate::wait_for;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -27,8 +28,7 @@ impl Running {
     }
 
     pub(crate) fn interrupt(&self) {
-        let pid = nix::unistd::Pid::from_raw(self.0.id().cast_signed());
-        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+        kill_process(Pid::from_child(&self.0), Signal::INT).unwrap();
     }
 }
 

@@ -2,8 +2,7 @@
 
 use crate::running::{Collect, Running, TRACECTL};
 use crate::{TRACED, is_traced, wait_for};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::env;
@@ -73,7 +72,7 @@ fn what_a_killed_recorder_had_sent_is_known_and_the_rest_is_counted() {
     let place = place.path();
     let collect = Collect::start(place);
     let to = collect.to();
-    let signal = |signal| kill(Pid::from_raw(collect.program.0.id().cast_signed()), signal).unwrap();
+    let signal = |signal| kill_process(Pid::from_child(&collect.program.0), signal).unwrap();
     let test = "streams::what_a_killed_recorder_had_sent_is_known_and_the_rest_is_counted";
     let mut record = Command::new(TRACECTL);
     record.args(["record", "-e", "network:*", "--ring-size", "64K", "--stream", &to, "--sync-interval", "50ms", "--"]);
@@ -83,15 +82,16 @@ fn what_a_killed_recorder_had_sent_is_known_and_the_rest_is_counted() {
     // More is stored than the rings can hold.
     stream(place, |stream| acknowledged(stream) > 20_000);
     // The collector stalls, and the recorder continues to take packets.
-    signal(Signal::SIGSTOP);
+    signal(Signal::STOP);
     let is_behind =
         |stream: &Value| stream["lag_ms"].as_u64() > Some(1500) && stream["waiting"].as_u64() > Some(300_000);
     let (session, last) = stream(place, is_behind);
     record.0.kill().unwrap();
     record.0.wait().unwrap();
     let process = session["processes"][0]["process"].as_str().unwrap();
-    kill(Pid::from_raw(process.split('-').next().unwrap().parse().unwrap()), Signal::SIGKILL).unwrap();
-    signal(Signal::SIGCONT);
+    let process = process.split('-').next().and_then(|pid| Pid::from_raw(pid.parse().ok()?));
+    kill_process(process.unwrap(), Signal::KILL).unwrap();
+    signal(Signal::CONT);
     let rings = place.join("run/sessions").join(session["name"].as_str().unwrap());
     let recovered = place.join("recovered");
     let output = tracectl(place, &["recover", "--json", rings.to_str().unwrap(), "-o", recovered.to_str().unwrap()]);
@@ -117,10 +117,12 @@ const CLOSES: &str = "TEST_CLOSES";
 const OWN: usize = 16;
 
 /// Waits for a file `close`, then closes all descriptors above 2 and opens its own files.
+#[expect(unsafe_code, reason = "a program closes descriptors that it does not own")]
 fn close_all(own: &Path) {
     wait_for(|| own.join("close").exists().then_some(()));
     for number in 3..1024 {
-        let _ = nix::unistd::close(number);
+        // SAFETY: takes a plain number; the library expects closed descriptors.
+        unsafe { libc::close(number) };
     }
     let files: Vec<_> = (0..OWN).map(|number| File::create_new(own.join(number.to_string())).unwrap()).collect();
     fs::write(own.join("closed"), "").unwrap();

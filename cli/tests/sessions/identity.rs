@@ -2,6 +2,7 @@
 //! These tests need root.
 
 use super::{Outcome, Place, Traced, is_traced, program, until};
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use std::env;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -17,16 +18,18 @@ const USER: &str = "TEST_USER";
 const DUMPABLE: &str = "TEST_DUMPABLE";
 
 /// In a traced process: performs the requested changes after its agent has started.
+#[expect(unsafe_code, reason = "the safe interface changes the user of one thread only")]
 pub(super) fn change() {
     if let Some(root) = env::var_os(CHROOT) {
         std::os::unix::fs::chroot(root).expect("root");
         env::set_current_dir("/").expect("the new root");
     }
     if let Ok(user) = env::var(USER) {
-        nix::unistd::setuid(nix::unistd::Uid::from_raw(user.parse().expect("a number"))).expect("root");
+        // SAFETY: takes a plain number.
+        assert_eq!(unsafe { libc::setuid(user.parse().expect("a number")) }, 0, "only root can");
     }
     if env::var_os(DUMPABLE).is_some() {
-        nix::sys::prctl::set_dumpable(true).expect("it is permitted");
+        set_dumpable_behavior(DumpableBehavior::Dumpable).expect("it is permitted");
     }
 }
 

@@ -14,7 +14,7 @@ use std::thread;
 
 /// True if this process may record the kernel; otherwise prints what is missing.
 fn can_record() -> bool {
-    if !nix::unistd::geteuid().is_root() {
+    if !rustix::process::geteuid().is_root() {
         skip("not root, and only root may record the kernel", "run the tests as root");
         return false;
     }

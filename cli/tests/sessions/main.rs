@@ -1,5 +1,5 @@
 //! `tracectl list`, `record` and the verbs of sessions. The traced processes are further instances of this test program.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 #[path = "../prometheus/mod.rs"]
 mod prometheus;

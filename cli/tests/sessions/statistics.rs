@@ -3,6 +3,7 @@
 use super::prometheus::{Sample, address, parsed, scraped, value};
 use super::tmux::Tmux;
 use super::{Outcome, Place, is_traced, kill, until};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -296,8 +297,8 @@ fn numbers_are_renewed_in_place() {
     }
     // Killing the terminal's process group would also end the shell.
     let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", stat.shell())).expect("its children");
-    let process = nix::unistd::Pid::from_raw(children.trim().parse().expect("one child"));
-    nix::sys::signal::kill(process, nix::sys::signal::Signal::SIGINT).expect("it runs");
+    let process = Pid::from_raw(children.trim().parse().expect("one child")).expect("a process");
+    kill_process(process, Signal::INT).expect("it runs");
     stat.until_ended(0);
 }
 

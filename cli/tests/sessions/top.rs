@@ -2,6 +2,7 @@
 
 use super::tmux::Tmux;
 use super::{Outcome, Place, is_traced, until};
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 
 fn top(place: &Place, arguments: &str) -> Tmux {
@@ -116,8 +117,8 @@ fn a_killed_top_leaves_nothing() -> Outcome {
     });
     let shell = top.shell();
     let children = fs::read_to_string(format!("/proc/{shell}/task/{shell}/children"))?;
-    let pid = nix::unistd::Pid::from_raw(children.trim().parse()?);
-    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL)?;
+    let pid = Pid::from_raw(children.trim().parse()?).ok_or("no process")?;
+    kill_process(pid, Signal::KILL)?;
     until(|| place.on().is_empty());
     place.well(&["status"]);
     assert_eq!(fs::read_dir(place.path("run/sessions"))?.count(), 0);

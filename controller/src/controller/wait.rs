@@ -98,7 +98,7 @@ impl Controller {
         mut silent: Vec<Application>,
         timeout: Duration,
     ) -> Result<Vec<Application>, ControlError> {
-        let token = random_id().simple().to_string();
+        let token = format!("{:032x}", u128::from_be_bytes(random_id()));
         // An agent whose descriptors the program has closed will create another bell.
         let is_unsent = |name: &String| self.store.ring_one(name, &token) != RingResult::Queued;
         let mut unsent: Vec<_> = silent.iter().map(|process| process.name().to_owned()).filter(is_unsent).collect();

@@ -5,7 +5,6 @@
 )]
 
 use memmap2::{MmapOptions, MmapRaw};
-use nix::libc;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};

@@ -106,7 +106,7 @@ impl KernelRecorder {
         let hostname = String::from_utf8_lossy(&hostname()).into_owned();
         let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
         let process = ProcessInfo { hostname, kernel, ..ProcessInfo::default() };
-        let trace = TraceInfo { uuid: random_id().into_bytes(), name: TRACE.to_owned(), clock, process };
+        let trace = TraceInfo { uuid: random_id(), name: TRACE.to_owned(), clock, process };
         let time = clock_gettime(ClockId::Monotonic);
         let began = (time.tv_sec * 1_000_000_000 + time.tv_nsec).cast_unsigned();
         let Self { events, cpus } = self;

@@ -1,7 +1,6 @@
 //! Identifies the process at the other end of a socket.
 #![expect(unsafe_code, reason = "the safe interface of rustix has no place for the pid 0")]
 
-use nix::libc;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 

@@ -1,10 +1,8 @@
 //! The handlers around `fork` make no system call, except where a session records a fork in the child, which queries the id of its thread.
 
-use crate::common::{Outcome, again, part};
+use crate::common::{Outcome, again, exit_status, part};
 use crate::traced::{Place, tick};
-use nix::libc::{_exit, SYS_getpgid, syscall};
-use nix::sys::wait::waitpid;
-use nix::unistd::{ForkResult, fork};
+use libc::{_exit, SYS_getpgid, fork, syscall};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -22,15 +20,16 @@ fn mark() {
 fn fork_marked() -> Outcome {
     mark();
     // SAFETY: the child makes two system calls.
-    match unsafe { fork() }? {
-        ForkResult::Child => {
+    match unsafe { fork() } {
+        -1 => return Err(std::io::Error::last_os_error().into()),
+        0 => {
             mark();
             // SAFETY: ends the process.
             unsafe { _exit(0) }
         }
-        ForkResult::Parent { child } => {
+        child => {
             mark();
-            waitpid(child, None)?;
+            assert_eq!(exit_status(child), Some(0));
         }
     }
     Ok(())

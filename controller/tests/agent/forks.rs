@@ -1,11 +1,11 @@
 //! Forked children of a remotely controlled process.
 
-use crate::common::{Other, Outcome, again, assert_balances, names, part, until_ready, view};
+use crate::common::{Other, Outcome, again, assert_balances, exit_status, names, part, until_ready, view};
 use crate::traced::{PATIENCE, Place, spec, traces};
-use nix::sys::wait::{WaitStatus, waitpid};
-use nix::unistd::{ForkResult, execv, fork, getppid};
+use rustix::process::{WaitOptions, getppid, wait};
 use std::env;
 use std::io::stdin;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::{scope, sleep};
@@ -68,26 +68,26 @@ fn is_parent() -> bool {
         for line in stdin().lines().map_while(Result::ok) {
             // SAFETY: the child does what C libraries allow after a fork in a program with threads: it allocates, traces, and ends or
             // becomes another program. The lock of the standard input that its parent holds is not touched there.
-            match unsafe { fork() }.expect("a child") {
-                ForkResult::Child => {
+            match unsafe { libc::fork() } {
+                0 => {
                     if line == "exec" {
-                        let _ = execv(c"/bin/sh", &[c"sh", c"-c", c"sleep 0.4; exit 7"]);
+                        let _ = Command::new("/bin/sh").args(["-c", "sleep 0.4; exit 7"]).exec();
                     }
                     fire_until(&end);
                     drop(agent.take());
                     // SAFETY: takes a plain number, and ends the process.
-                    unsafe { nix::libc::_exit(0) };
+                    unsafe { libc::_exit(0) };
                 }
-                ForkResult::Parent { child } if line == "exec" => {
-                    assert_eq!(waitpid(child, None), Ok(WaitStatus::Exited(child, 7)));
+                child if line == "exec" => {
+                    assert_eq!(exit_status(child), Some(7));
                     println!("the other program has ended");
                 }
-                ForkResult::Parent { .. } => {}
+                child => assert!(child > 0),
             }
         }
     });
-    while let Ok(status) = waitpid(None, None) {
-        assert!(matches!(status, WaitStatus::Exited(_, 0)), "{status:?}");
+    while let Ok(Some((_, status))) = wait(WaitOptions::empty()) {
+        assert_eq!(status.exit_status(), Some(0));
     }
     true
 }

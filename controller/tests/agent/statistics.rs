@@ -1,6 +1,8 @@
 //! Rules that compute statistics in remotely controlled sessions: exact, released, and readable after the process was killed.
 
-use crate::common::{Other, Outcome, again, again_mounted, fill_up, memory_place, names, part, until_ready};
+use crate::common::{
+    Other, Outcome, again, again_mounted, exit_status, fill_up, memory_place, names, part, until_ready,
+};
 use crate::traced::{PATIENCE, Place};
 use std::env;
 use std::fs::{self, File};
@@ -44,16 +46,13 @@ fn is_shop() -> bool {
     for line in stdin().lines().map_while(Result::ok) {
         match line.strip_prefix("child ").map_or_else(|| line.parse(), str::parse) {
             // SAFETY: the child traces and ends.
-            Ok(count) if line.starts_with("child") => match unsafe { nix::unistd::fork() }.expect("a child") {
-                nix::unistd::ForkResult::Child => {
+            Ok(count) if line.starts_with("child") => match unsafe { libc::fork() } {
+                0 => {
                     (0..count).for_each(fire);
                     // SAFETY: takes a plain number, and ends the process.
-                    unsafe { nix::libc::_exit(0) };
+                    unsafe { libc::_exit(0) };
                 }
-                nix::unistd::ForkResult::Parent { child } => assert!(matches!(
-                    nix::sys::wait::waitpid(child, None),
-                    Ok(nix::sys::wait::WaitStatus::Exited(_, 0))
-                )),
+                child => assert_eq!(exit_status(child), Some(0)),
             },
             Ok(count) => (0..count).for_each(fire),
             Err(_) => {

@@ -1,8 +1,7 @@
 //! The controlled process, and the environment of a test.
 
 use crate::common::{Other, Outcome, again, memory_place, part, ready, until_ready};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use rustix::process::{Pid, Signal, kill_process};
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -181,9 +180,13 @@ pub(crate) fn until(
     }
 }
 
+fn pid_of(process: &Other) -> Result<Pid, Box<dyn std::error::Error>> {
+    Pid::from_raw(i32::try_from(process.id())?).ok_or_else(|| "no process".into())
+}
+
 /// Stops a process. On return, none of its threads runs: after the signal they may still run briefly.
 pub(crate) fn stop(process: &Other) -> Outcome {
-    kill(Pid::from_raw(i32::try_from(process.id())?), Signal::SIGSTOP)?;
+    kill_process(pid_of(process)?, Signal::STOP)?;
     let stopped = |stat: String| stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'));
     let all_stopped = || -> std::io::Result<bool> {
         let mut all = true;
@@ -200,7 +203,7 @@ pub(crate) fn stop(process: &Other) -> Outcome {
 
 /// Continues a stopped process.
 pub(crate) fn go_on(process: &Other) -> Outcome {
-    Ok(kill(Pid::from_raw(i32::try_from(process.id())?), Signal::SIGCONT)?)
+    Ok(kill_process(pid_of(process)?, Signal::CONT)?)
 }
 
 /// Returns the traces below a directory.

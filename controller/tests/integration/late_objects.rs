@@ -1,6 +1,5 @@
 //! Objects that are loaded while a session selects their events: the constructor of an object wakes the agent, which enables its events.
 
-use nix::libc;
 use std::ffi::CString;
 use std::path::Path;
 use std::process::Command;

@@ -184,9 +184,9 @@ fn numbers() -> Range<i32> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::closing::close_number;
     use super::*;
     use crate::{Checked, Reopened, Waker};
-    use nix::unistd::close as close_number;
     use rustix::io::fcntl_getfd;
     use std::fs::File;
     use std::io::{Read, Write};

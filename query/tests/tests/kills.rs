@@ -20,8 +20,7 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use rustix::process::{Pid, Signal, kill_process};
 use tracepoint_query_tests::fleet::day::{HOURS, Random};
 use tracepoint_query_tests::fleet::{Balance, Chain, Day, Host, Outcome, Settings, Transport, tracectl};
 
@@ -54,7 +53,7 @@ impl Victim {
 
     fn kill(self, chain: &mut Chain, away: Duration) -> Outcome {
         match self {
-            Self::Services(host) => Ok(kill(Pid::from_raw(chain.pid(host)?), Signal::SIGKILL)?),
+            Self::Services(host) => Ok(kill_process(Pid::from_raw(chain.pid(host)?).ok_or("no process")?, Signal::KILL)?),
             Self::Broker(number) => chain.replace_broker(number, away),
             Self::Collector(number) => chain.replace_collector(number, away),
         }

@@ -8,7 +8,6 @@
 
 use super::{Reservation, allocate};
 use memmap2::{Advice, MmapOptions, MmapRaw};
-use nix::libc;
 use std::fs::File;
 use std::io;
 use std::mem::ManuallyDrop;

@@ -7,11 +7,12 @@
 //! A directory cannot be opened for writing, and a descriptor open for reading allows only shared byte locks, which several consumers could
 //! hold. A consumer therefore tests and locks while it holds the [lock](crate::lock) on the whole directory. A process that removes
 //! directories of dead processes does the same.
+#![expect(unsafe_code, reason = "locks that belong to a descriptor have no safe interface")]
 
 use crate::private_dir::PrivateDir;
-use nix::fcntl::{FcntlArg, fcntl};
-use nix::libc;
+use std::ffi::c_int;
 use std::io;
+use std::os::fd::{AsFd, AsRawFd};
 
 /// Takes the lease on the process's directory with this inode, for as long as `rings` is open; `false` if another consumer has it. The
 /// caller holds the lock on `rings`.
@@ -19,13 +20,13 @@ pub(super) fn take(rings: &PrivateDir, inode: u64) -> io::Result<bool> {
     if is_taken(rings, inode)? {
         return Ok(false);
     }
-    fcntl(&*rings.fd()?, FcntlArg::F_OFD_SETLK(&byte(libc::F_RDLCK, inode)))?;
+    call(rings, libc::F_OFD_SETLK, libc::F_RDLCK, inode)?;
     Ok(true)
 }
 
 /// Releases it. Fails only for a bad descriptor.
 pub(super) fn release(rings: &PrivateDir, inode: u64) {
-    let _ = rings.fd().map(|fd| fcntl(&*fd, FcntlArg::F_OFD_SETLK(&byte(libc::F_UNLCK, inode))));
+    let _ = call(rings, libc::F_OFD_SETLK, libc::F_UNLCK, inode);
 }
 
 /// Returns whether another consumer than the opener of `rings` takes the rings in `dir`, a directory in `rings`. Returns true in doubt.
@@ -34,15 +35,17 @@ pub(super) fn has_consumer(rings: &PrivateDir, dir: &PrivateDir) -> bool {
 }
 
 fn is_taken(rings: &PrivateDir, inode: u64) -> io::Result<bool> {
-    let mut found = byte(libc::F_WRLCK, inode);
-    fcntl(&*rings.fd()?, FcntlArg::F_OFD_GETLK(&mut found))?;
-    Ok(i32::from(found.l_type) != libc::F_UNLCK)
+    Ok(call(rings, libc::F_OFD_GETLK, libc::F_WRLCK, inode)? != libc::F_UNLCK)
 }
 
-fn byte(kind: i32, offset: u64) -> libc::flock {
+/// Sets a lock of this kind on the byte at `offset`, or returns the kind that prevents it.
+fn call(rings: &PrivateDir, command: c_int, kind: c_int, offset: u64) -> io::Result<c_int> {
     // The kernel refuses offsets beyond the signed range; the inodes of file systems in memory are counted from 1.
     let (l_type, l_start) = (kind as libc::c_short, (offset & (i64::MAX as u64 >> 1)).cast_signed());
-    libc::flock { l_type, l_whence: libc::SEEK_SET as libc::c_short, l_start, l_len: 1, l_pid: 0 }
+    let mut byte = libc::flock { l_type, l_whence: libc::SEEK_SET as libc::c_short, l_start, l_len: 1, l_pid: 0 };
+    // SAFETY: the descriptor is open while it is borrowed, and both commands take a pointer to such a value.
+    let result = unsafe { libc::fcntl(rings.fd()?.as_fd().as_raw_fd(), command, &raw mut byte) };
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(byte.l_type.into()) }
 }
 
 #[cfg(test)]

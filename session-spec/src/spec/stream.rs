@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
 use tracepoint_sinks::{DEFAULT_SYNC_INTERVAL, Destination, flush_age};
-use tracepoint_wire::Broker;
 
 /// The minimum and the maximum interval between two synchronisation points, in ms.
 const SYNC_INTERVALS: std::ops::RangeInclusive<u64> = 10..=60_000;
@@ -90,7 +89,7 @@ impl StreamSpec {
 
     /// Returns whether the peer is a NATS broker.
     pub fn is_broker(&self) -> bool {
-        Broker::is_url(&self.to)
+        self.to.starts_with("nats://") || self.to.starts_with("tls://")
     }
 
     /// Returns the age at which open packets are closed, so that viewers see events soon after a synchronisation point: `flush_ms` of a
@@ -111,9 +110,12 @@ impl StreamSpec {
         }
     }
 
-    /// Checks the URL of the broker, and that no setting is used that only a collector or relay supports.
+    /// Checks the URL of the broker, unless this program cannot stream, and that no setting is used that only a collector or relay supports.
     fn check_broker(&self) -> Result<(), SpecError> {
-        self.to.parse::<Broker>().map_err(|error| SpecError::invalid(format!("the broker: {error}")))?;
+        #[cfg(feature = "stream")]
+        self.to
+            .parse::<tracepoint_wire::nats::Broker>()
+            .map_err(|error| SpecError::invalid(format!("the broker: {error}")))?;
         if self.relay || self.udp || self.mtu.is_some() || self.key_file.is_some() {
             return Err(SpecError::invalid(
                 "a NATS broker takes no datagrams, knows no shared key, and is no relay: leave out `relay`, `udp`, `mtu` and `key_file`",

@@ -3,9 +3,10 @@
 use crate::catalog::Catalog;
 use tracepoint_core::field::FieldDescriptor;
 use tracepoint_core::{Location, Marker, Tracepoint};
+use tracepoint_reader::account::uuid_text;
+use tracepoint_reader::internal::boot_id;
 use tracepoint_reader::process;
 use tracepoint_run_dir::app::{ApplicationInfo, ArgumentInfo, FieldInfo, TracepointInfo, TracepointKind};
-use tracepoint_run_dir::boot_file::boot_id;
 use tracepoint_run_dir::own_process::this_process;
 use tracepoint_session_io::sink_features::built_sinks;
 
@@ -15,7 +16,7 @@ pub(super) fn describe_process(tag: Option<String>) -> ApplicationInfo {
     let mut info = ApplicationInfo::default();
     info.pid = process.pid;
     info.started = process::started();
-    info.boot = boot_id().map(|boot| boot.to_string()).unwrap_or_default();
+    info.boot = boot_id().map(uuid_text).unwrap_or_default();
     info.pid_namespace = process::own_pid_namespace();
     info.user = rustix::process::geteuid().as_raw();
     info.name = process.name;

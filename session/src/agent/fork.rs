@@ -24,7 +24,6 @@
 use super::wakeup::Stop;
 use super::worker::Worker;
 use super::{AgentError, RUNNING, running};
-use nix::libc;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -72,26 +71,18 @@ extern "C" fn fork_handler() {
     if CHILD_RUN_DIR.load(Ordering::Acquire).is_null() {
         return;
     }
-    // SAFETY: all pointers are to locals of this function, valid for each call. Zeroed values of these C types are valid; `all` is filled
-    // by `sigfillset` and `before` by the first `pthread_sigmask` before they are read. The thread gets no argument, and its function is
-    // static. It starts with signals blocked, because signals are for the program's threads.
+    // The thread starts with signals blocked, because signals are for the program's threads.
+    let Some(before) = own_thread::block_signals() else { return };
+    // SAFETY: the pointer is to a local of this function, for which zero is a valid value. The thread gets no argument, and its function is
+    // static.
     unsafe {
-        let (mut all, mut before) = (std::mem::zeroed::<libc::sigset_t>(), std::mem::zeroed::<libc::sigset_t>());
-        libc::sigfillset(&raw mut all);
-        // The synchronous signals are not blocked: the thread itself would raise them.
-        for own in [libc::SIGBUS, libc::SIGSEGV, libc::SIGFPE, libc::SIGILL] {
-            libc::sigdelset(&raw mut all, own);
-        }
-        if libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before) != 0 {
-            return;
-        }
         let mut thread = std::mem::zeroed::<libc::pthread_t>();
         // On failure the child is not traced.
         if libc::pthread_create(&raw mut thread, std::ptr::null(), agent_thread, null_mut()) == 0 {
             libc::pthread_detach(thread);
         }
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, null_mut());
     }
+    before.restore();
 }
 
 extern "C" fn agent_thread(_: *mut c_void) -> *mut c_void {

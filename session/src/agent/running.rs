@@ -15,7 +15,6 @@
 
 use super::END_TIMEOUT;
 use super::wakeup::Stop;
-use nix::libc;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -85,7 +85,7 @@ impl Recording {
         let own_name = || trace_name(&info.name, &ProcessKey::of_this_process().to_string());
         let trace_name = settings.trace_name.unwrap_or_else(own_name);
 
-        let uuid = random_id().into_bytes();
+        let uuid = random_id();
         let mut guard = StartGuard::default();
         let mut sinks: Vec<(Box<dyn Sink>, Option<SinkSpec>)> = Vec::new();
         for source in sources {

@@ -10,7 +10,6 @@
 )]
 
 use super::words;
-use nix::libc;
 use std::collections::BTreeMap;
 use std::mem::zeroed;
 use std::process;

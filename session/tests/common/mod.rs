@@ -4,6 +4,7 @@
 
 pub(crate) mod oracle;
 
+use rustix::process::{Pid, WaitOptions, waitpid};
 use std::env;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -16,6 +17,12 @@ use tracepoint_session::Summary;
 use tracepoint_session::sinks::account::{Account, EventAccount, StreamAccount};
 
 pub(crate) type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+/// Waits for a child that `fork` has returned. Returns its exit status; `None` if a signal has ended it.
+pub(crate) fn exit_status(child: i32) -> Option<i32> {
+    let child = Pid::from_raw(child.max(0)).expect("a child was forked");
+    waitpid(Some(child), WaitOptions::empty()).expect("it can be waited for")?.1.exit_status()
+}
 
 /// Creates a directory that is removed on drop.
 pub(crate) fn place() -> TempDir {

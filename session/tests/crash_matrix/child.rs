@@ -4,7 +4,6 @@ use crate::case::{Case, Life, NESTED_PACKETS, PACKET, PACKETS, THREADS};
 use crate::common::oracle::{SharedPage, Words};
 use crate::common::{process_dirs, ring_files};
 use crate::{NESTED, PAGE};
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use std::cell::Cell;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -111,10 +110,9 @@ fn session(case: &Case, dir: &Path) -> SessionBuilder {
 pub(crate) fn run(case: &Case, dir: &Path) {
     let words = *WORDS.get_or_init(|| SharedPage::open(&dir.join(PAGE)).expect("the test made it").leak());
     tracepoint_ring::channel::failpoint::watch(&words[crate::WATCHED..]);
-    let action = SigAction::new(SigHandler::Handler(handle), SaFlags::SA_RESTART, SigSet::empty());
     // SAFETY: the handler fires a tracepoint and stores a number, both of which are allowed there.
-    unsafe { sigaction(Signal::SIGUSR1, &action) }.expect("a handler");
-    case.arm(Signal::SIGUSR1 as i32);
+    unsafe { libc::signal(libc::SIGUSR1, handle as extern "C" fn(i32) as usize) };
+    case.arm(libc::SIGUSR1);
     let _session = session(case, dir).start().expect("starts");
 
     let dirs = process_dirs(&dir.join("session"));

@@ -4,8 +4,6 @@
 
 use crate::common::{Outcome, again, event, memory_place, part, process_dirs, ring_files};
 use memmap2::MmapOptions;
-use nix::libc;
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, raise, sigaction};
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -20,7 +18,7 @@ tracepoint::define_trace! {
     pub seen(phase: u64, n: u64) { phase: u64 = phase, n: u64 = n }
 }
 
-const BUS: i32 = Signal::SIGBUS as i32;
+const BUS: i32 = libc::SIGBUS;
 
 fn session(place: &Path, channel: Channel) -> Result<SessionBuilder, Box<dyn std::error::Error>> {
     let sink = CtfSink::create(place.join("trace"))?;
@@ -158,18 +156,31 @@ extern "C" fn informed(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void)
     unsafe { libc::_exit(if code == libc::BUS_ADRERR { 43 } else { 44 }) };
 }
 
+type Informed = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
+
+/// Sends SIGBUS to this thread.
+fn raise() {
+    // SAFETY: takes a plain number; the test expects what follows.
+    unsafe { libc::raise(BUS) };
+}
+
 /// Causes another SIGBUS while the rings are guarded.
 fn other_signal(what: &str, place: &Path) -> Outcome {
     let handler = match what {
-        "plain" => Some((SigHandler::Handler(plain), SaFlags::empty())),
-        "informed" => Some((SigHandler::SigAction(informed), SaFlags::SA_SIGINFO)),
-        "default" => Some((SigHandler::SigDfl, SaFlags::empty())),
-        "ignored" => Some((SigHandler::SigIgn, SaFlags::empty())),
+        "plain" => Some((plain as extern "C" fn(i32) as usize, 0)),
+        "informed" => Some((informed as Informed as usize, libc::SA_SIGINFO)),
+        "default" => Some((libc::SIG_DFL, 0)),
+        "ignored" => Some((libc::SIG_IGN, 0)),
         _ => None,
     };
     if let Some((handler, flags)) = handler {
-        // SAFETY: the handlers end the process, which is allowed there.
-        unsafe { sigaction(Signal::SIGBUS, &SigAction::new(handler, flags, SigSet::empty()))? };
+        // SAFETY: zero is a valid value of the other fields. The handlers end the process, which is allowed there.
+        let failed = unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            (action.sa_sigaction, action.sa_flags) = (handler, flags);
+            libc::sigaction(BUS, &raw const action, std::ptr::null_mut())
+        };
+        assert_eq!(failed, 0);
     }
     let session = session(place, Channel::discard(64 << 10))?.survive_cut_off_rings(true).start()?;
     fire(0);
@@ -177,14 +188,14 @@ fn other_signal(what: &str, place: &Path) -> Outcome {
     fire(1);
     if what == "ignored" {
         // A sent signal is ignored, as before; the next one is not sent.
-        raise(Signal::SIGBUS)?;
+        raise();
     }
     let file = tempfile::tempfile()?;
     file.set_len(8192)?;
     let map = MmapOptions::new().len(8192).map_raw(&file)?;
     file.set_len(0)?;
     if what == "sent" {
-        raise(Signal::SIGBUS)?;
+        raise();
     }
     // SAFETY: inside the mapping, whose file is cut off: this is the signal that is wanted.
     unsafe { map.as_mut_ptr().add(4096).write_volatile(1) };

@@ -1,7 +1,7 @@
 //! Snapshots that cannot be taken: each has a typed error, leaves no files, and does not disturb the session. Also snapshots of an agent's
 //! sessions.
 
-use crate::common::{Outcome, again_mounted, memory_place, names, part, place};
+use crate::common::{Outcome, again_mounted, exit_status, memory_place, names, part, place};
 use crate::flight::checked;
 use std::path::Path;
 use std::sync::{Arc, Barrier, mpsc};
@@ -64,16 +64,14 @@ fn what_cannot_be_is_a_typed_error() -> Outcome {
     // In a forked child.
     let path = place.path().join("child");
     // SAFETY: the child calls only code that takes no lock of another thread, and exits.
-    let child = match unsafe { nix::unistd::fork() }? {
-        nix::unistd::ForkResult::Child => {
+    match unsafe { libc::fork() } {
+        0 => {
             let is_right = matches!(session.snapshot(&path), Err(SessionError::Forked { .. }));
             // SAFETY: ends the child without destructors.
-            unsafe { nix::libc::_exit(i32::from(!is_right)) }
+            unsafe { libc::_exit(i32::from(!is_right)) }
         }
-        nix::unistd::ForkResult::Parent { child } => child,
-    };
-    let status = nix::sys::wait::waitpid(child, None)?;
-    assert_eq!(status, nix::sys::wait::WaitStatus::Exited(child, 0));
+        child => assert_eq!(exit_status(child), Some(0)),
+    }
     session.stop()?;
     Ok(())
 }

@@ -1,7 +1,6 @@
 //! The files that a killed process leaves, and how long they are kept; those of living processes are not removed.
 
 use crate::common::{Other, Outcome, again, memory_place, names, part, process_dirs, ready, ring_files, until_ready};
-use nix::unistd::{ForkResult, fork};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tracepoint_session::sinks::{CtfSink, TextSink};
@@ -25,7 +24,7 @@ fn record(place: &Path, forks: bool) -> Outcome {
     (0..EVENTS).for_each(|n| tracepoint::trace!(words(n)));
     if forks {
         // SAFETY: the child waits for the end of its input, and leaves.
-        if let ForkResult::Child = unsafe { fork() }? {
+        if unsafe { libc::fork() } == 0 {
             let _ = std::io::stdin().lines().count();
             std::process::exit(0);
         }

@@ -40,7 +40,7 @@ fn live(dir: &Path, killed: bool) -> Outcome {
     (0..EVENTS).for_each(|n| tracepoint::trace!(life(n)));
     if killed {
         // SIGKILL to itself: no code runs at the end.
-        nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL)?;
+        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL)?;
     }
     let summary = session.stop()?;
     let life = event(&summary, "brief:life");

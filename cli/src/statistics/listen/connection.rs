@@ -1,9 +1,8 @@
 //! A connection from a client that requests metrics. First its request is read, then its answer is sent; no operation blocks.
 
-use nix::poll::{PollFd, PollFlags};
+use rustix::event::{PollFd, PollFlags};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use tracepoint_collector::prometheus::http::{LONGEST_REQUEST, Request};
 
@@ -41,7 +40,7 @@ impl Connection {
     }
 
     pub(super) fn interest(&self) -> PollFd<'_> {
-        PollFd::new(self.stream.as_fd(), if self.is_asking() { PollFlags::POLLIN } else { PollFlags::POLLOUT })
+        PollFd::new(&self.stream, if self.is_asking() { PollFlags::IN } else { PollFlags::OUT })
     }
 
     /// Reads available data, or writes as much as possible.

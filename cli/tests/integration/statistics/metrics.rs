@@ -2,6 +2,7 @@
 
 use super::{answered, requests, run, trace};
 use crate::prometheus::{address, asked, parsed, scraped, value};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -98,6 +99,6 @@ fn metrics_are_served_until_it_is_interrupted() {
     }
     std::fs::remove_dir_all(&directory).unwrap();
     assert!(scraped(&address).0.starts_with("HTTP/1.1 500 "));
-    nix::sys::signal::kill(nix::unistd::Pid::from_raw(server.id().cast_signed()), nix::sys::signal::SIGINT).unwrap();
+    kill_process(Pid::from_child(&server), Signal::INT).unwrap();
     assert_eq!(server.wait().unwrap().code(), Some(0));
 }

@@ -282,7 +282,7 @@ impl<'a, R: FnMut(Report)> Server<'a, R> {
     }
 }
 
-fn is_trusted(peer: &nix::libc::ucred) -> bool {
+fn is_trusted(peer: &libc::ucred) -> bool {
     let is_groups = group().is_some_and(|group| group.as_raw() == peer.gid);
     peer.uid == rustix::process::geteuid().as_raw() || peer.uid == 0 || is_groups
 }

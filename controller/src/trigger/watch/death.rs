@@ -13,7 +13,6 @@
 //! killed, or ended by `_exit`.
 #![expect(unsafe_code, reason = "the system call has no safe interface, and this file guarantees what it is given")]
 
-use nix::libc;
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
 use tracepoint_reader::process;

@@ -3,8 +3,7 @@
 use super::{SHADOW, USER, members};
 use crate::common::part;
 use crate::traced::{PATIENCE, spec};
-use nix::sys::prctl::set_dumpable;
-use nix::unistd::{Gid, Uid, setresgid, setresuid};
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_thread_res_uid};
 use std::env;
 use std::error::Error;
@@ -45,17 +44,22 @@ pub(super) fn is_told() -> Result<bool, Box<dyn Error>> {
     Ok(true)
 }
 
+/// The outcome of a call of the C library.
+fn succeeded(result: i32) -> std::io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
 /// The target: changes its rights, and starts its agent.
 fn change(agent: &mut Option<Agent>, line: &str) -> Said {
-    let (user, group) = (Uid::from_raw(USER), Gid::from_raw(SHADOW));
     match line {
         "start" => match Agent::start() {
             Ok(started) => *agent = Some(started),
             Err(error) => return Ok(error.to_string()),
         },
-        "not dumpable" => set_dumpable(false)?,
-        "dumpable" => set_dumpable(true)?,
-        "become the user" => setresuid(user, user, user)?,
+        "not dumpable" => set_dumpable_behavior(DumpableBehavior::NotDumpable)?,
+        "dumpable" => set_dumpable_behavior(DumpableBehavior::Dumpable)?,
+        // SAFETY: takes plain numbers.
+        "become the user" => succeeded(unsafe { libc::setresuid(USER, USER, USER) })?,
         // Of this thread only, as in file servers.
         "become the user here" => {
             let user = rustix::process::Uid::from_raw(USER);
@@ -69,7 +73,8 @@ fn change(agent: &mut Option<Agent>, line: &str) -> Said {
             session.stop()?;
             return Ok(format!("notices: {}", notices.join("; ")));
         }
-        "become the group" => setresgid(group, group, group)?,
+        // SAFETY: takes plain numbers.
+        "become the group" => succeeded(unsafe { libc::setresgid(SHADOW, SHADOW, SHADOW) })?,
         "drop capabilities" => {
             let none = CapabilitySet::empty();
             set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;

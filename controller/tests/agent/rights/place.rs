@@ -3,8 +3,7 @@
 use super::told::Told;
 use super::{GROUP, OTHER, SHADOW, USER};
 use crate::common::{Outcome, names};
-use nix::sys::statvfs::{FsFlags, statvfs};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, StatVfsMountFlags, flock, statvfs};
 use std::env;
 use std::error::Error;
 use std::fs::{self, File, Permissions};
@@ -29,9 +28,9 @@ impl Place {
     pub(super) fn new() -> Result<Self, Box<dyn Error>> {
         assert!(rustix::process::geteuid().is_root(), "this test plays several users: run it as root");
         let temp = tempfile::tempdir()?;
-        let flags = statvfs(temp.path())?.flags();
+        let flags = statvfs(temp.path())?.f_flag;
         let text = "programs have no rights of their own there (nosuid): name another directory in TMPDIR";
-        assert!(!flags.contains(FsFlags::ST_NOSUID), "{}: {text}", temp.path().display());
+        assert!(!flags.contains(StatVfsMountFlags::NOSUID), "{}: {text}", temp.path().display());
         fs::set_permissions(temp.path(), Permissions::from_mode(0o755))?;
         let program = temp.path().join("program");
         fs::copy(env::current_exe()?, &program)?;

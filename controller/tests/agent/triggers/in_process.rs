@@ -4,8 +4,7 @@ use super::watched::until;
 use super::{flight, snapshots, status};
 use crate::common::{Outcome, again, part, ready, until_ready, view};
 use crate::traced::{PATIENCE, Place, is_traced, tick};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use rustix::process::{Pid, Signal, kill_process};
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -107,11 +106,11 @@ fn a_signal_is_noticed_and_its_handler_removed() -> Outcome {
     let mut child = place.start(TEST);
     let session = flight(&place, "flight");
     place.until_recorded(&session, 20);
-    let pid = Pid::from_raw(child.id().try_into()?);
+    let pid = Pid::from_raw(child.id().try_into()?).ok_or("no process")?;
     let catches = || -> Result<bool, Box<dyn std::error::Error>> {
         let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
         let line = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).ok_or("no mask")?;
-        Ok(u64::from_str_radix(line.trim(), 16)? & (1 << (Signal::SIGUSR2 as i32 - 1)) != 0)
+        Ok(u64::from_str_radix(line.trim(), 16)? & (1 << (Signal::USR2.as_raw() - 1)) != 0)
     };
     assert!(!catches()?, "no handler without a trigger");
     let id = trigger_set(
@@ -123,10 +122,10 @@ fn a_signal_is_noticed_and_its_handler_removed() -> Outcome {
     assert_eq!(place.acks(&session)[0].triggers[&id], TriggerAck::Watched);
     assert!(catches()?);
     for count in 1..=3 {
-        kill(pid, Signal::SIGUSR2)?;
+        kill_process(pid, Signal::USR2)?;
         let state = until(&session, |state| state.occurred == count && state.snapshots.len() as u64 == count);
         let metadata = metadata_of(&state.snapshots.last().ok_or("none")?.path)?;
-        assert_eq!(number(&metadata, "trigger_signal"), Some(Signal::SIGUSR2 as u64));
+        assert_eq!(number(&metadata, "trigger_signal"), u64::try_from(Signal::USR2.as_raw()).ok());
     }
     trigger_remove(&session, &id)?;
     assert!(place.acks(&session)[0].triggers.is_empty());

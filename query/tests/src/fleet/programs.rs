@@ -6,9 +6,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use rustix::param::clock_ticks_per_second;
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::Outcome;
 
@@ -42,7 +41,7 @@ impl ChildProgram {
     /// # Errors
     /// If it does not end.
     pub fn interrupt(&mut self) -> Outcome<(ExitStatus, f64)> {
-        kill(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGINT)?;
+        kill_process(Pid::from_child(&self.child), Signal::INT)?;
         self.wait()
     }
 
@@ -94,9 +93,11 @@ impl Drop for ChildProgram {
 
 /// The processor time of all child processes that this one has waited for.
 fn children_seconds() -> Outcome<f64> {
-    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
-    let times = [usage.user_time(), usage.system_time()];
-    Ok(times.iter().map(|time| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6).sum())
+    let stat = std::fs::read_to_string("/proc/self/stat")?;
+    let (_, rest) = stat.rsplit_once(')').ok_or("no name")?;
+    // `cutime` and `cstime`.
+    let times = rest.split_whitespace().skip(13).take(2).map(str::parse::<u64>);
+    Ok(times.sum::<Result<u64, _>>()? as f64 / clock_ticks_per_second() as f64)
 }
 
 /// Polls until `answer` returns a value.

@@ -2,7 +2,6 @@
 
 use super::Threshold;
 use crate::spec::{Compiled, Rule};
-use nix::libc;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;

@@ -12,11 +12,6 @@ pub struct Broker {
 }
 
 impl Broker {
-    /// True if a text has the form of a broker's URL.
-    pub fn is_url(text: &str) -> bool {
-        SCHEMES.iter().any(|scheme| text.starts_with(scheme))
-    }
-
     /// The URLs of the servers, including credentials.
     pub fn servers(&self) -> &[String] {
         &self.servers
