@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tracepoint::{Agent, Session, sinks::CtfSink, state_dump};
+use tracepoint::session::{Agent, Session, state_dump};
+use tracepoint::sinks::CtfSink;
 
 tracepoint::define_trace! {
     provider = "server";

@@ -62,7 +62,7 @@ fn measure(rounds: u64, events: u64, directory: &Path) -> Outcome {
     let directory = tempfile::tempdir_in(directory)?;
     let trace = directory.path().join("trace");
     let events = record(events, &trace)?;
-    println!("{}; {rounds} rounds, {events} events", tracepoint::platform());
+    println!("{}; {rounds} rounds, {events} events", tracepoint::runtime::platform());
     for (name, program, arguments, output) in &READERS {
         check(name, command(program, arguments, &trace)?, output, events)?;
     }

@@ -72,7 +72,7 @@ fn main() -> ExitCode {
         eprintln!("usage: rings [THREADS [ROUNDS]]");
         return ExitCode::from(2);
     };
-    println!("{}; {threads} threads, {rounds} rounds, medians in ns for an event", tracepoint::platform());
+    println!("{}; {threads} threads, {rounds} rounds, medians in ns for an event", tracepoint::runtime::platform());
     print!("{:>10} {:>10}", "ring KiB", "in all MiB");
     for burst in BURSTS {
         print!(" {:>14} {:>12}", format!("turns of {burst}"), "one thread");

@@ -98,7 +98,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    println!("{}", tracepoint::platform());
+    println!("{}", tracepoint::runtime::platform());
     println!("{:<28} {:>8} {:>8} {:>8} {:>8}", "microseconds", "on min", "median", "off min", "median");
     for (what, work) in [("1000 sites", None), ("1000 sites, a busy reader", Some(run_thousand as fn()))] {
         print(what, &while_running(work, || measure(rounds, work.is_some(), || register_trace_thousand(probe))));

@@ -1,6 +1,6 @@
 //! Errors of registering a probe and of looking up a tracepoint by name.
 
-use crate::site::SwitchError;
+use crate::site::SiteSwitchError;
 use std::fmt;
 
 /// A probe could not be registered.
@@ -8,7 +8,7 @@ use std::fmt;
 #[non_exhaustive]
 pub enum RegisterError {
     /// The tracepoint's sites cannot be switched on.
-    Switch(SwitchError),
+    Switch(SiteSwitchError),
     /// The signature of a probe that was registered by name differs from the tracepoint's.
     Signature {
         /// `provider:name` of the tracepoint.
@@ -33,27 +33,27 @@ impl fmt::Display for RegisterError {
 
 impl std::error::Error for RegisterError {}
 
-impl From<SwitchError> for RegisterError {
-    fn from(error: SwitchError) -> Self {
+impl From<SiteSwitchError> for RegisterError {
+    fn from(error: SiteSwitchError) -> Self {
         Self::Switch(error)
     }
 }
 
 /// No tracepoint has the requested name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotFound {
+pub struct TracepointNotFound {
     pub(crate) name: String,
     pub(crate) nearest: Vec<String>,
 }
 
-impl NotFound {
+impl TracepointNotFound {
     /// The most similar names, best first; at most three.
     pub fn nearest(&self) -> &[String] {
         &self.nearest
     }
 }
 
-impl fmt::Display for NotFound {
+impl fmt::Display for TracepointNotFound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "no tracepoint is called `{}`", self.name)?;
         match self.nearest.as_slice() {
@@ -63,4 +63,4 @@ impl fmt::Display for NotFound {
     }
 }
 
-impl std::error::Error for NotFound {}
+impl std::error::Error for TracepointNotFound {}

@@ -62,13 +62,13 @@ mod tracepoint;
 pub mod usdt;
 mod values;
 
-pub use error::{NotFound, RegisterError};
+pub use error::{RegisterError, TracepointNotFound};
 pub use location::Location;
 pub use marker::Marker;
 pub use platform::{Platform, platform};
 pub use probe::{MAX_PROBE_DEPTH, Probe};
 pub use registry::{find, markers, tracepoints};
-pub use site::SwitchError;
+pub use site::SiteSwitchError;
 pub use tracepoint::{Argument, Tracepoint};
 pub use tracepoint_macros::TraceEnum;
 /// Puts each call of a function, a method or an `async fn` into a [span](mod@span) with the name of the function.

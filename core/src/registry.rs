@@ -16,7 +16,7 @@ use sections as tables;
 #[cfg(not(patched_sites))]
 use slices as tables;
 
-use crate::error::NotFound;
+use crate::error::TracepointNotFound;
 use crate::marker::{Marker, runtime};
 use crate::nearest::nearest_names;
 use crate::site;
@@ -106,8 +106,8 @@ pub(crate) fn all_markers(locked: &UpdateGuard<'_>) -> Vec<&'static Marker> {
 ///
 /// # Errors
 ///
-/// [`NotFound`], with the most similar names.
-pub fn find(name: &str) -> Result<&'static Tracepoint, NotFound> {
+/// [`TracepointNotFound`], with the most similar names.
+pub fn find(name: &str) -> Result<&'static Tracepoint, TracepointNotFound> {
     let is_it = |tracepoint: &&Tracepoint| {
         name.split_once(':')
             .is_some_and(|(provider, rest)| tracepoint.provider() == provider && tracepoint.name() == rest)
@@ -120,5 +120,5 @@ pub fn find(name: &str) -> Result<&'static Tracepoint, NotFound> {
     }
     let names: Vec<String> = tracepoints.iter().map(|tracepoint| tracepoint.full_name()).collect();
     drop(locked);
-    Err(NotFound { name: name.to_owned(), nearest: nearest_names(name, names.iter().map(String::as_str)) })
+    Err(TracepointNotFound { name: name.to_owned(), nearest: nearest_names(name, names.iter().map(String::as_str)) })
 }

@@ -28,12 +28,12 @@ use std::fmt;
 
 /// The sites of a key could not be switched on: the operating system refuses both ways of writing to the program's code.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SwitchError {
+pub struct SiteSwitchError {
     pub(crate) proc_mem: String,
     pub(crate) mprotect: String,
 }
 
-impl fmt::Display for SwitchError {
+impl fmt::Display for SiteSwitchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -44,7 +44,7 @@ impl fmt::Display for SwitchError {
     }
 }
 
-impl std::error::Error for SwitchError {}
+impl std::error::Error for SiteSwitchError {}
 
 /// The state of the sites of this process; [`Platform`](crate::Platform) has the same fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

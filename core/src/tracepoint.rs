@@ -8,7 +8,7 @@ use crate::location::Location;
 use crate::marker::Marker;
 use crate::probe::set::{ArgumentsType, ProbeSet};
 use crate::probe::{DEFAULT_PRIORITY, Dynamic, Probe};
-use crate::site::SwitchError;
+use crate::site::SiteSwitchError;
 use std::any::Any;
 use std::fmt;
 use tracepoint_ring::Level;
@@ -34,7 +34,7 @@ pub struct TracepointDescriptor {
     /// The version of this structure: 1.
     pub version: u32,
     /// Registers the function pointer in the `Any`; `None` if it does not have the tracepoint's signature.
-    register: fn(&dyn Any, i32) -> Option<Result<u64, SwitchError>>,
+    register: fn(&dyn Any, i32) -> Option<Result<u64, SiteSwitchError>>,
     /// The type name of the signature.
     signature: fn() -> &'static str,
     /// The declared properties.
@@ -228,7 +228,7 @@ pub trait TracepointType: ArgumentsType + Sized {
     fn call(probe: Self::Signature, args: &Self::Args<'_>);
 }
 
-fn register_any<T: TracepointType>(probe: &dyn Any, priority: i32) -> Option<Result<u64, SwitchError>> {
+fn register_any<T: TracepointType>(probe: &dyn Any, priority: i32) -> Option<Result<u64, SiteSwitchError>> {
     let probe = *probe.downcast_ref::<T::Signature>()?;
     Some(T::tracepoint().probes.connect::<T, _>(priority, move |args: &T::Args<'_>| T::call(probe, args)))
 }

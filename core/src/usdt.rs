@@ -16,7 +16,7 @@ use crate::key::KeyBatch;
 use crate::marker::note::Note;
 use crate::marker::{Marker, runtime};
 use crate::registry::all_markers;
-use crate::site::SwitchError;
+use crate::site::SiteSwitchError;
 use tracepoint_ring::update;
 
 /// True if the declarations of this program have notes: the feature `usdt` is on, and the target supports notes.
@@ -28,8 +28,8 @@ pub const IS_ENABLED: bool = cfg!(noted_markers);
 /// and detaching have no effect. Without the feature `usdt` it does nothing and returns 0.
 ///
 /// ```
-/// tracepoint::usdt::poll()?;
-/// # Ok::<(), tracepoint::SwitchError>(())
+/// tracepoint::runtime::usdt::poll()?;
+/// # Ok::<(), tracepoint::probe::SiteSwitchError>(())
 /// ```
 ///
 /// One call reads a word for each event of the program. If there is a change, it takes as long as starting or ending a session, and
@@ -38,7 +38,7 @@ pub const IS_ENABLED: bool = cfg!(noted_markers);
 /// # Errors
 ///
 /// If the sites cannot be switched on.
-pub fn poll() -> Result<usize, SwitchError> {
+pub fn poll() -> Result<usize, SiteSwitchError> {
     if !IS_ENABLED {
         return Ok(0);
     }

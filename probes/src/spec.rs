@@ -152,7 +152,7 @@ impl fmt::Display for StatisticSpec {
 #[non_exhaustive]
 pub enum StatisticError {
     /// No tracepoint has this name.
-    NoEvent(tracepoint_core::NotFound),
+    NoEvent(tracepoint_core::TracepointNotFound),
     /// The tracepoint is a bare hook without fields.
     NoFields {
         /// `provider:name`.
@@ -200,7 +200,7 @@ pub enum StatisticError {
     /// The memory is smaller than the statistic, or not zero.
     Memory,
     /// The sites cannot be switched on.
-    Switch(tracepoint_core::SwitchError),
+    Switch(tracepoint_core::SiteSwitchError),
 }
 
 impl fmt::Display for StatisticError {
@@ -231,14 +231,14 @@ fn suggestion(nearest: &[String]) -> String {
 
 impl std::error::Error for StatisticError {}
 
-impl From<tracepoint_core::NotFound> for StatisticError {
-    fn from(error: tracepoint_core::NotFound) -> Self {
+impl From<tracepoint_core::TracepointNotFound> for StatisticError {
+    fn from(error: tracepoint_core::TracepointNotFound) -> Self {
         Self::NoEvent(error)
     }
 }
 
-impl From<tracepoint_core::SwitchError> for StatisticError {
-    fn from(error: tracepoint_core::SwitchError) -> Self {
+impl From<tracepoint_core::SiteSwitchError> for StatisticError {
+    fn from(error: tracepoint_core::SiteSwitchError) -> Self {
         Self::Switch(error)
     }
 }

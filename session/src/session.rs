@@ -192,7 +192,7 @@ impl Session {
     /// from now on. Earlier events are not losses of the sink: its account counts them as the part of the trace before it was added.
     ///
     /// ```
-    /// use tracepoint::{Channel, Session, SinkSpec, sinks::TextSink};
+    /// use tracepoint::{Channel, Session, session::SinkSpec, sinks::TextSink};
     ///
     /// # tracepoint::define_trace! { provider = "net"; pub received(n: u64) { n: u64 = n } }
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -20,6 +20,15 @@
 * A [**session**](Session) is a named set of rules: which events, which filter, which channel, which sinks."
 )]
 //!
+//! # Where things are
+//!
+//! | you | use |
+//! |---|---|
+//! | declare events | the macros at the root; [`field`] for the types of fields, [`mod@span`], [`context`] |
+//! | connect functions | [`probe`], [`marker`]; [`runtime`] lists the declarations |
+//! | record in a program | `session`, `sinks`, `filter`, `probes`, [`clock`]; `testing` in its tests (feature `session`) |
+//! | write a controller | `control`, `trigger` (feature `control`) |
+//!
 //! # Declare, call, probe
 //!
 //! ```
@@ -99,15 +108,15 @@ assert_eq!((paid.fired, paid.recorded), (1, 1));
 //! * On: no lock, no allocation, and at most one system call of this library: a thread whose ring gets half full wakes a sleeping drain
 //!   (`Channel::no_wake` disables this). Memory is bounded; an event that does not fit is lost, and counted by reason.
 //! * A panic in a probe or in a field expression does not reach the traced code: it is caught and counted; a probe that panicked is
-//!   disconnected. The program's panic hook runs, unless [`silence_panics`] was called. Under `panic = "abort"` the program ends.
+//!   disconnected. The program's panic hook runs, unless [`probe::silence_panics`] was called. Under `panic = "abort"` the program ends.
 //! * Sites may be reached in signal handlers, in destructors of thread-locals, and inside probes.
 //!
 //! # Limits
 //!
 //! | what | limit | beyond it |
 //! |---|---|---|
-//! | threads inside tracepoints at the same time | [`MAX_THREADS`] | counted by [`unserved_events`] |
-//! | probes that fire tracepoints whose probes fire … | [`MAX_PROBE_DEPTH`] deep | counted by [`Tracepoint::probes_skipped`] |
+//! | threads inside tracepoints at the same time | [`runtime::MAX_THREADS`] | counted by [`runtime::unserved_events`] |
+//! | probes that fire tracepoints whose probes fire … | [`probe::MAX_PROBE_DEPTH`] deep | counted by [`Tracepoint::probes_skipped`] |
 //! | size of a record | a packet of the channel without its header | lost, `too_large` |
 //! | events of a channel | 65,536 | refused when they are enabled |
 //!
@@ -121,8 +130,8 @@ assert_eq!((paid.fired, paid.recorded), (1, 1));
 //! | others | a flag | fences | destructors of thread-locals; no fork |
 //!
 //! A patched site is switched by writing one byte of the program's code, through `/proc/self/mem` or, if that is not permitted, by making
-//! the page writable for a short time. A process that may do neither cannot switch patched sites: registering fails with a [`SwitchError`],
-//! and the feature `flag-sites` is for such processes. [`platform()`] returns the mechanisms that a process uses.
+//! the page writable for a short time. A process that may do neither cannot switch patched sites: registering fails with a [`SiteSwitchError`](probe::SiteSwitchError),
+//! and the feature `flag-sites` is for such processes. [`runtime::platform`] returns the mechanisms that a process uses.
 //!
 //! The [clock] is the time stamp counter on x86-64 Linux, if a session finds that the kernel trusts it, and `clock_gettime` otherwise.
 //!
@@ -139,7 +148,7 @@ assert_eq!((paid.fired, paid.recorded), (1, 1));
 //!   for a NATS broker, each with `session`. A program recorded by `tracectl record` needs none of them.
 //! * `control`: a program that controls the sessions of other processes, as `tracectl` does. A traced program does not need it.
 //! * `flag-sites`: sites load a flag where they could be patched.
-//! * `usdt`: bpftrace, perf, gdb and SystemTap also find the tracepoints; see [`usdt`].
+//! * `usdt`: bpftrace, perf, gdb and SystemTap also find the tracepoints; see [`runtime::usdt`].
 //! * `off` removes tracing at compile time: declarations and sites stay in the source, with the same signatures, and generate no code;
 //!   registering a probe returns an inert handle.
 //! * `failpoints` is for tests of crash resistance: a test can make a process die at named points of the write path.
@@ -147,83 +156,30 @@ assert_eq!((paid.fired, paid.recorded), (1, 1));
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[doc(hidden)]
+pub use tracepoint_core::RegisterError;
+#[doc(hidden)]
 pub use tracepoint_core::private;
 pub use tracepoint_core::{
-    Argument, Level, Location, MAX_PROBE_DEPTH, MAX_THREADS, Marker, NotFound, ParseLevelError, Platform, Probe,
-    RegisterError, SwitchError, TraceEnum, Tracepoint, context, define_trace, find, in_probe, marker, markers,
-    platform, probe, silence_panics, span, synchronize, trace, trace_mark, traced, tracepoints, unserved_events, usdt,
+    Level, Marker, Probe, TraceEnum, Tracepoint, context, define_trace, find, span, trace, trace_mark, traced,
 };
+#[cfg(feature = "session")]
+pub use tracepoint_session::{Agent, Channel, Session, testing};
+#[cfg(feature = "session")]
+pub use tracepoint_session_spec::{Rule, filter};
 
-/// The clock from which events get their times.
-pub mod clock {
-    pub use tracepoint_core::clock::{Clock, ClockInUse, error_bound, name, now, select, selected};
-}
-
-/// Fields: the named basic types that a marker exports.
-///
-/// | field | bytes in a record, which are little-endian and packed |
-/// |---|---|
-/// | integers, `bool`, `f32`, `f64` | unchanged; `usize` and `isize` as 64 bits; `bool` as one byte, 0 or 1 |
-/// | `be u16` and other network-order integers | most significant byte first |
-/// | `str`, `path` | the bytes, then one NUL; a NUL inside becomes 0x1A and the record counts as altered |
-/// | `[T; N]` | N elements |
-/// | `[T]` | the number of elements as `u32`, then the elements |
-/// | `enum R { … }` | its integer R |
-/// | `Option<T>` | one byte, 0 or 1; after 1 the value |
-pub mod field {
-    pub use tracepoint_core::field::{
-        Base, ByteOrder, Elements, EnumLabel, FieldDescriptor, FieldType, IntegerType, Value,
-    };
-}
-
+pub mod clock;
 #[cfg(feature = "control")]
-pub use tracepoint_controller::{
-    Acknowledged, Application, Controller, NamedSession, Recorded, Recorder, Removed, SessionInCode, Unmatched, trigger,
-};
+pub mod control;
+pub mod field;
+pub mod marker;
+pub mod probe;
+pub mod runtime;
 #[cfg(feature = "session")]
-pub use tracepoint_reader::RecoverError;
+pub mod session;
 #[cfg(feature = "session")]
-pub use tracepoint_reader::process::{ProcessKey, ProcessKeyError};
+pub mod sinks;
 #[cfg(feature = "session")]
-pub use tracepoint_run_dir::{
-    Ack, AckState, AppStatus, ApplicationInfo, ArgumentInfo, Counters, DirError, FieldInfo, Notice, OverBudget, Rights,
-    RingDirError, RotationResult, RuleAck, RunDir, RunDirError, StateDumpStatus, TracepointInfo, TracepointKind,
-    TriggerAck,
-};
-#[cfg(feature = "session")]
-pub use tracepoint_session::{
-    Agent, AgentBuilder, AgentError, Channel, Clock, Dump, Session, SessionBuilder, SessionError, SinkFailure,
-    StateDump, Status, Summary, state_dump, testing,
-};
-#[cfg(feature = "session")]
-pub use tracepoint_session_io::SnapshotSummary;
-#[cfg(feature = "session")]
-pub use tracepoint_session_io::statistics::{ProcessStatistics, SessionStatistics, StatisticResult};
-#[cfg(feature = "control")]
-pub use tracepoint_session_io::{ControlError, store::Rotation};
-#[cfg(feature = "session")]
-pub use tracepoint_session_spec::{
-    BudgetSpec, ChannelSpec, CpuPercent, CpuPercentError, DrainedBy, Limit, LimitError, Limits, NameError, Rule,
-    RuleError, RuleProblem, RuleStatistic, SessionSpec, SinkSource, SinkSpec, SpecError, State, StreamSpec,
-    TriggerAction, TriggerCondition, TriggerSpec, filter,
-};
-#[cfg(feature = "session")]
-pub use tracepoint_sinks::own_thread::inherit_scheduling;
-
-/// The sinks for sessions, and the trait for your own sinks.
-#[cfg(feature = "session")]
-pub mod sinks {
-    pub use tracepoint_sinks::{
-        ChannelDescription, ClockInfo, CtfError, CtfSink, EventDescription, NewEvents, Packet, ProcessInfo, Sink,
-        SinkError, SinkId, SinkReport, StreamId, StreamInfo, TextSink, TraceInfo, TraceStart, account, decode,
-    };
-    #[cfg(feature = "dt")]
-    pub use tracepoint_sinks::{DtError, DtSink};
-    #[cfg(feature = "stream")]
-    pub use tracepoint_sinks::{StreamSink, stream};
-    #[cfg(feature = "udp")]
-    pub use tracepoint_sinks::{UdpSink, udp};
-}
+pub mod trigger;
 
 #[cfg(feature = "session")]
 #[doc(inline)]

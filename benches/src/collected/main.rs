@@ -53,7 +53,7 @@ fn main() -> ExitCode {
 
 fn run(rounds: &str, directory: &str, only: Option<&str>) -> Outcome {
     let (rounds, directory) = (rounds.parse()?, Path::new(directory));
-    println!("{}; {rounds} rounds, each of {} MiB", tracepoint::platform(), TOTAL >> 20);
+    println!("{}; {rounds} rounds, each of {} MiB", tracepoint::runtime::platform(), TOTAL >> 20);
     if only != Some("udp") {
         tcp(rounds, directory)?;
     }

@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     };
     let directory = arguments.next().map_or_else(|| PathBuf::from("/dev/shm"), PathBuf::from);
     let row = arguments.next().unwrap_or_default();
-    println!("{}; {rounds} rounds", tracepoint::platform());
+    println!("{}; {rounds} rounds", tracepoint::runtime::platform());
     match measure(rounds, &directory, &row.to_string_lossy()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -25,7 +25,7 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let directory = arguments.next().map_or_else(|| PathBuf::from("."), PathBuf::from);
-    println!("{}; {rounds} rounds", tracepoint::platform());
+    println!("{}; {rounds} rounds", tracepoint::runtime::platform());
     match snapshot::table(rounds).and_then(|()| drain::table(rounds, &directory)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -10,24 +10,34 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tracepoint::clock::{Clock, ClockInUse, select};
+use tracepoint::control::{
+    Ack, AckState, Acknowledged, AppStatus, Application, ApplicationInfo, ArgumentInfo, ControlError, Controller,
+    FieldInfo, Mismatch, NamedSession, ProcessKey, ProcessKeyError, ProcessStatistics, Recorded, Recorder, Removed,
+    Rotation, RotationResult, RuleAck, SessionInCode, SessionStatistics, TracepointInfo, TracepointKind, TriggerAck,
+    Unmatched,
+};
 use tracepoint::field::{Base, ByteOrder, Elements, EnumLabel, FieldDescriptor, FieldType, IntegerType, Value};
+use tracepoint::marker::{Decision, FieldRange, FieldView, MarkerDescriptor, Subscriber};
+use tracepoint::probe::{RegisterError, SiteSwitchError};
+use tracepoint::runtime::{Argument, Location, ParseLevelError, Platform, TracepointNotFound};
+use tracepoint::session::{
+    AgentBuilder, AgentError, BudgetSpec, ChannelSpec, Counters, CpuPercent, CpuPercentError, DirError, DrainedBy,
+    Dump, Limit, LimitError, Limits, NameError, Notice, OverBudget, RecoverError, Rights, RingDirError, RuleError,
+    RuleProblem, RuleStatistic, RunDir, RunDirError, SessionBuilder, SessionError, SessionSpec, SinkFailure,
+    SinkSource, SinkSpec, SnapshotSummary, SpecError, State, StateDump, StateDumpStatus, StatisticResult, Status,
+    StreamSpec, Summary,
+};
 use tracepoint::sinks::{
     ChannelDescription, ClockInfo, CtfError, CtfSink, DtError, DtSink, EventDescription, NewEvents, Packet,
     ProcessInfo, Sink, SinkError, SinkId, SinkReport, StreamId, StreamInfo, StreamSink, TextSink, TraceInfo,
     TraceStart, UdpSink, stream, udp,
 };
-use tracepoint::{
-    Ack, AckState, Acknowledged, Agent, AgentBuilder, AgentError, AppStatus, Application, ApplicationInfo, Argument,
-    ArgumentInfo, BudgetSpec, Channel, ChannelSpec, ControlError, Controller, Counters, CpuPercent, CpuPercentError,
-    DirError, DrainedBy, Dump, FieldInfo, Level, Limit, LimitError, Limits, Location, Marker, NameError, NamedSession,
-    NotFound, Notice, OverBudget, ParseLevelError, Platform, Probe, ProcessKey, ProcessKeyError, ProcessStatistics,
-    Recorded, Recorder, RecoverError, RegisterError, Removed, Rights, RingDirError, Rotation, RotationResult, Rule,
-    RuleAck, RuleError, RuleProblem, RuleStatistic, RunDir, RunDirError, Session, SessionBuilder, SessionError,
-    SessionInCode, SessionSpec, SessionStatistics, SinkFailure, SinkSource, SinkSpec, SnapshotSummary, SpecError,
-    State, StateDump, StateDumpStatus, StatisticResult, Status, StreamSpec, Summary, SwitchError, Tracepoint,
-    TracepointInfo, TracepointKind, TriggerAck, TriggerAction, TriggerCondition, TriggerSpec, Unmatched, filter,
-    testing, trigger,
+use tracepoint::trigger::{
+    ActionResult, CoreDump, Decoder, Detail, FireOutcome, FireRequest, FiredTrigger, KeptSnapshot, Listener, Message,
+    Notification, Occurrence, PayloadTooLong, Received, Report, Subscription, TriggerAction, TriggerCondition,
+    TriggerError, TriggerOptions, TriggerSpec, TriggerState, TriggerStatus,
 };
+use tracepoint::{Agent, Channel, Level, Marker, Probe, Rule, Session, Tracepoint, filter, testing};
 
 tracepoint::define_trace! {
     provider = "debug";
@@ -93,11 +103,11 @@ fn tracepoints_and_probes() -> Outcome {
         Location: tracepoint.location();
         [Argument]: *tracepoint.arguments();
         Probe<_>: probe;
-        Platform: tracepoint::platform();
+        Platform: tracepoint::runtime::platform();
         Level: Level::Info;
-        NotFound: tracepoint::find("debug:saen").unwrap_err();
+        TracepointNotFound: tracepoint::find("debug:saen").unwrap_err();
         RegisterError: tracepoint.register::<fn(u8)>(|_| ()).unwrap_err();
-        Option<SwitchError>: None;
+        Option<SiteSwitchError>: None;
         ParseLevelError: "no".parse::<Level>().unwrap_err();
         Clock: Clock::User(|| 1);
         Result<(), ClockInUse>: select(Clock::Monotonic);
@@ -109,6 +119,7 @@ fn tracepoints_and_probes() -> Outcome {
                 labels: &[EnumLabel { name: "Idle", value: 0 }],
             },
         ];
+        Option<(Decision, FieldRange, FieldView<'_>, MarkerDescriptor, Subscriber)>: None;
         Value<'_>: Value::Elements(&Numbers([1, 2, 3]));
         testing::TestSession: session;
         testing::Event: session.events()[0];
@@ -129,7 +140,7 @@ fn sessions_in_code() -> Outcome {
     let place = memory_place();
     let dump_seen = Arc::new(Mutex::new(String::new()));
     let seen = Arc::clone(&dump_seen);
-    let dump: StateDump = tracepoint::state_dump("all", move |dump: &Dump| {
+    let dump: StateDump = tracepoint::session::state_dump("all", move |dump: &Dump| {
         shows(dump);
         *seen.lock().expect("not poisoned") = format!("{dump:?}");
     });
@@ -316,7 +327,16 @@ fn descriptions_and_errors() -> Outcome {
         RingDirError: RingDirError::Dir(dir_error());
         ControlError: ControlError::Dir(dir_error());
         RecoverError: RecoverError::Write { path: PathBuf::from("/"), source: io_error() };
-        trigger::TriggerError: trigger::TriggerError::from(ControlError::Dir(dir_error()));
+        TriggerError: TriggerError::from(ControlError::Dir(dir_error()));
+        TriggerOptions: TriggerOptions::default();
+        TriggerState: TriggerState::default();
+        ActionResult: ActionResult::default();
+        CoreDump: CoreDump::new(1, 2, 3, "server", "host");
+        Decoder: Decoder::default();
+        Occurrence: Occurrence::new(&TriggerCondition::Exit, 1, std::time::UNIX_EPOCH);
+        Option<(Detail, FireOutcome, FireRequest, FiredTrigger, KeptSnapshot, Listener)>: None;
+        Option<(Message, Notification, PayloadTooLong, Received, Report, Subscription, TriggerStatus)>: None;
+        Mismatch: Mismatch::Name;
         Option<SinkFailure>: None;
         Option<RuleError>: None;
         Option<NameError>: None;

@@ -7,10 +7,10 @@ fn is_error<E: Error + Debug + Display + Send + Sync + 'static>() {}
 
 #[test]
 fn errors_cross_threads() {
-    is_error::<tracepoint::NotFound>();
-    is_error::<tracepoint::ParseLevelError>();
-    is_error::<tracepoint::RegisterError>();
-    is_error::<tracepoint::SwitchError>();
+    is_error::<tracepoint::runtime::TracepointNotFound>();
+    is_error::<tracepoint::runtime::ParseLevelError>();
+    is_error::<tracepoint::probe::RegisterError>();
+    is_error::<tracepoint::probe::SiteSwitchError>();
     is_error::<tracepoint_ring::channel::ConfigError>();
     is_error::<tracepoint_ring::channel::FinishError>();
     is_error::<tracepoint_ring::channel::TooManyEvents>();

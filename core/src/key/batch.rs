@@ -1,7 +1,7 @@
 //! Switches several keys together.
 
 use super::Key;
-use crate::site::{self, SwitchError};
+use crate::site::{self, SiteSwitchError};
 use std::sync::atomic::Ordering;
 use tracepoint_ring::update::UpdateGuard;
 
@@ -35,7 +35,7 @@ impl<'l> KeyBatch<'l> {
     ///
     /// If sites cannot be switched on. Then no key has gained a user, and the keys whose state would have changed are off. Switching off
     /// never fails.
-    pub(crate) fn apply(self) -> Result<(), SwitchError> {
+    pub(crate) fn apply(self) -> Result<(), SiteSwitchError> {
         let Self { locked, on, keys } = self;
         let changing: Vec<_> = keys.iter().copied().filter(|key| key.count(on)).map(|key| (key, on)).collect();
         for (key, on) in &changing {

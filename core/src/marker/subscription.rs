@@ -4,7 +4,7 @@ use super::declared::Marker;
 use super::runtime;
 use super::subscriber::{Entry, Filter, Subscriber};
 use crate::key::KeyBatch;
-use crate::site::SwitchError;
+use crate::site::SiteSwitchError;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracepoint_ring::channel::OpenChannel;
@@ -27,7 +27,7 @@ impl Marker {
     /// # Errors
     ///
     /// If the sites cannot be switched on.
-    pub fn subscribe(&'static self, subscriber: Subscriber) -> Result<Subscription, SwitchError> {
+    pub fn subscribe(&'static self, subscriber: Subscriber) -> Result<Subscription, SiteSwitchError> {
         let mut subscriptions = Subscription::start_all([(self, subscriber)])?;
         Ok(subscriptions.remove(0))
     }
@@ -45,7 +45,7 @@ impl Subscription {
     /// If a channel is finished.
     pub fn start_all(
         subscribers: impl IntoIterator<Item = (&'static Marker, Subscriber)>,
-    ) -> Result<Vec<Self>, SwitchError> {
+    ) -> Result<Vec<Self>, SiteSwitchError> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let subscribers: Vec<_> = subscribers.into_iter().collect();
         let locked = update::lock();

@@ -2,7 +2,7 @@
 
 use super::MAX_PROBE_DEPTH;
 use crate::key::{Key, KeyBatch};
-use crate::site::SwitchError;
+use crate::site::SiteSwitchError;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tracepoint_ring::rcu_pointer::RcuPointer;
@@ -187,7 +187,7 @@ impl ProbeSet {
     /// # Errors
     ///
     /// If the sites cannot be switched on; then the probe is dropped.
-    pub(crate) fn connect<T, F>(&'static self, priority: i32, probe: F) -> Result<u64, SwitchError>
+    pub(crate) fn connect<T, F>(&'static self, priority: i32, probe: F) -> Result<u64, SiteSwitchError>
     where
         T: ArgumentsType,
         F: for<'a, 'b> Fn(&'b T::Args<'a>) + Send + Sync + 'static,

@@ -1,6 +1,6 @@
 //! The flag form: a site loads the key's flag.
 
-use super::{SiteReport, SwitchError};
+use super::{SiteReport, SiteSwitchError};
 use crate::key::Key;
 use tracepoint_ring::update::UpdateGuard;
 
@@ -15,7 +15,7 @@ macro_rules! __tracepoint_site {
 
 /// Does nothing: sites load the flags of the keys.
 #[expect(clippy::unnecessary_wraps, reason = "the patched form can fail")]
-pub(crate) fn switch(_: &[(&'static Key, bool)], _: &UpdateGuard<'_>) -> Result<(), SwitchError> {
+pub(crate) fn switch(_: &[(&'static Key, bool)], _: &UpdateGuard<'_>) -> Result<(), SiteSwitchError> {
     Ok(())
 }
 

@@ -49,7 +49,7 @@ pub use object::unregister_object;
 pub(crate) use object::{Object, Table, object_generation, objects, own_object, register_object};
 pub(crate) use pin::pin_objects;
 
-use super::{SiteReport, SwitchError};
+use super::{SiteReport, SiteSwitchError};
 use crate::key::Key;
 use entry::{Entry, Form, Site};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -182,7 +182,7 @@ impl<'o> Batch<'o> {
         }
     }
 
-    fn write(&mut self) -> Result<(), SwitchError> {
+    fn write(&mut self) -> Result<(), SiteSwitchError> {
         self.sites.sort_unstable_by_key(|site| site.opcode());
         text::write(&self.sites, self.form)
     }
@@ -215,7 +215,7 @@ impl<'o> Batch<'o> {
 ///
 /// If a site cannot be switched on. Then all sites of the keys to be switched on are switched off again as far as possible. A site that cannot
 /// be switched off is counted, and continues to enter the cold path, which finds nothing to do; this alone is not an error.
-pub(crate) fn switch(changes: &[(&'static Key, bool)], locked: &UpdateGuard<'_>) -> Result<(), SwitchError> {
+pub(crate) fn switch(changes: &[(&'static Key, bool)], locked: &UpdateGuard<'_>) -> Result<(), SiteSwitchError> {
     let mut wanted: Vec<(*const Key, Form)> =
         changes.iter().map(|(key, on)| (std::ptr::from_ref(*key), Form::of(*on))).collect();
     wanted.sort_unstable_by_key(|(key, _)| *key);

@@ -2,7 +2,8 @@
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
-use tracepoint::{Controller, RunDir, SessionSpec, State};
+use tracepoint::control::Controller;
+use tracepoint::session::{Rule, RunDir, SessionSpec, State};
 
 #[test]
 fn a_crash_leaves_the_events_before_it() {
@@ -12,7 +13,7 @@ fn a_crash_leaves_the_events_before_it() {
     let mut spec = SessionSpec::new();
     spec.channel.policy = "overwrite".to_owned();
     spec.state = State::Active;
-    spec.add_rule(&tracepoint::Rule::new("bank:*")).unwrap();
+    spec.add_rule(&Rule::new("bank:*")).unwrap();
     let session = controller.create("flight", &spec).unwrap();
     for (how, signal) in [("segfault", Some(11)), ("kill", Some(9)), ("exit", None)] {
         let mut program = Command::new(crate::common::program::built("crash"));

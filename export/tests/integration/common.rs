@@ -9,7 +9,7 @@ use std::thread;
 
 use tempfile::TempDir;
 use tracepoint::span::{FutureExt, SpanId};
-use tracepoint::{Channel, Session, SessionBuilder, sinks::CtfSink};
+use tracepoint::{Channel, Session, session::SessionBuilder, sinks::CtfSink};
 use tracepoint_export::{Exporter, Format, Summary};
 use tracepoint_reader::account::Account;
 use tracepoint_reader::{Event, Item, SpanPart, Trace, Value};

@@ -3,7 +3,7 @@
 use super::common::{self, Recorded, export, number};
 use std::io;
 use std::sync::Arc;
-use tracepoint::{Channel, Rule, SessionBuilder};
+use tracepoint::{Channel, Rule, session::SessionBuilder};
 use tracepoint_export::{Format, LossReport, Needs, Sources, Span, SpanEnd, Summary, ThreadId};
 use tracepoint_reader::{Damage, Event, Item, Loss};
 

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use tracepoint_core::{SwitchError, usdt};
+use tracepoint_core::{SiteSwitchError, usdt};
 use tracepoint_run_dir::app::{AppStatus, TracepointInfo};
 use tracepoint_run_dir::bell::Bell;
 use tracepoint_run_dir::layout::{LOG, SESSIONS};
@@ -81,7 +81,7 @@ pub(super) struct Worker {
     /// True if the program has closed descriptors that could not be reopened.
     is_deaf: bool,
     /// The number of events with another tool attached, or the error of enabling them.
-    tools: Result<usize, SwitchError>,
+    tools: Result<usize, SiteSwitchError>,
 }
 
 impl Worker {

@@ -202,7 +202,8 @@ impl SessionBuilder {
     /// fails for actions and conditions that only sessions of a controller support, and for other locations of the rings.
     ///
     /// ```no_run
-    /// use tracepoint::{Channel, Session, TriggerAction, TriggerCondition};
+    /// use tracepoint::trigger::{TriggerAction, TriggerCondition};
+    /// use tracepoint::{Channel, Session};
     ///
     /// let flight = Session::builder("flight")
     ///     .events("*")

@@ -3,7 +3,7 @@
 use super::status::{SinkFailure, Summary};
 use fileguard::shortage_mend;
 use std::io;
-use tracepoint_core::SwitchError;
+use tracepoint_core::SiteSwitchError;
 use tracepoint_core::channel::{ConfigError, TooManyEvents};
 use tracepoint_core::clock::ClockInUse;
 use tracepoint_reader::RecoverError;
@@ -147,7 +147,7 @@ pub enum SessionError {
     Start(#[source] SinkError),
     /// The events' sites cannot be enabled.
     #[error("the session does not start: {0}")]
-    Switch(#[from] SwitchError),
+    Switch(#[from] SiteSwitchError),
     /// The background thread cannot be started.
     #[error("cannot start the session's thread: {}{}", .0, shortage_mend(.0).unwrap_or_default())]
     Thread(#[source] io::Error),

@@ -78,7 +78,8 @@ impl Drop for StateDump {
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
-/// use tracepoint::{Session, sinks::TextSink, state_dump};
+/// use tracepoint::session::{Session, state_dump};
+/// use tracepoint::sinks::TextSink;
 ///
 /// tracepoint::define_trace! {
 ///     provider = "server";

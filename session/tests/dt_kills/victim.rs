@@ -121,7 +121,8 @@ fn drain_without_pause(channel: Channel, sink: CountingSink, threads: u32) -> ! 
     let channel = OpenChannel::open(channel, uuid, 0, 1, Box::new(AnonymousMemory)).expect("memory");
     let mut drain = Drain::new(trace, vec![Arc::clone(&channel)]);
     drain.add_sink(Box::new(sink)).expect("room");
-    let marker = tracepoint::markers().find(|marker| marker.full_name() == "dt_kills:counted").expect("declared");
+    let marker =
+        tracepoint::runtime::markers().find(|marker| marker.full_name() == "dt_kills:counted").expect("declared");
     let id = channel.add_event().expect("it is the first");
     drain.describe(&[describe(marker, channel.class(), id.get())]).expect("room");
     let _consumers = drain.register_consumers();

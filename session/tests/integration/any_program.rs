@@ -127,7 +127,7 @@ fn in_a_session(program: &Program, place: &Path, trace: &Path) -> Outcome {
 
 fn drained_by_hand(program: &Program, turns: &[Turn], trace: &Path) -> Outcome {
     let uuid = *b"0123456789abcdef";
-    let mut markers: Vec<_> = tracepoint::markers().filter(|marker| marker.provider() == "any").collect();
+    let mut markers: Vec<_> = tracepoint::runtime::markers().filter(|marker| marker.provider() == "any").collect();
     markers.sort_by_key(|marker| marker.full_name());
     let memory = Box::new(AnonymousMemory);
     let channel = OpenChannel::open(program.channel.clone(), uuid, 0, markers.len(), memory)?;

@@ -67,7 +67,7 @@ fn rules_that_match_no_event_suggest_the_nearest_names() {
             assert!(message.contains(part), "`{part}` is not in: {message}");
         }
     }
-    assert!(tracepoint::markers().all(|marker| !marker.is_on()), "nothing was switched on");
+    assert!(tracepoint::runtime::markers().all(|marker| !marker.is_on()), "nothing was switched on");
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn a_session_without_rules_records_nothing() -> Outcome {
     for session in [session("s"), session("s").events("!net:t*")] {
         let session = session.start()?;
         assert_eq!(session.notices(), [Notice::NoRule]);
-        assert!(tracepoint::markers().all(|marker| !marker.is_on()));
+        assert!(tracepoint::runtime::markers().all(|marker| !marker.is_on()));
         assert!(session.stop()?.events().is_empty());
     }
     Ok(())

@@ -30,7 +30,7 @@ fn fire(numbers: std::ops::Range<u64>) {
 }
 
 fn on() -> Vec<String> {
-    tracepoint::markers().filter(|marker| marker.is_on()).map(tracepoint::Marker::full_name).collect()
+    tracepoint::runtime::markers().filter(|marker| marker.is_on()).map(tracepoint::Marker::full_name).collect()
 }
 
 /// Returns the number of events of each name in a trace.
@@ -244,7 +244,7 @@ fn channels_are_added_and_removed_while_recording() -> Outcome {
     assert_eq!(counts(&dir), (60, 30));
     let names: Vec<_> = Account::open(&last)?.channels.into_iter().map(|channel| channel.name).collect();
     assert_eq!(names, ["channel0", "flight", "further"], "all that the trace has had");
-    assert!(tracepoint::markers().all(|marker| !marker.is_on()));
+    assert!(tracepoint::runtime::markers().all(|marker| !marker.is_on()));
     Ok(())
 }
 

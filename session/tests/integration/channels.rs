@@ -183,7 +183,7 @@ fn invalid_channels_are_errors() {
     assert!(error.contains("24 channels open, the session needs 9 more, and 32 are allowed"), "{error}");
     assert!(with(8).start().and_then(Session::stop).is_ok());
     assert!(others.into_iter().all(|session| session.stop().is_ok()));
-    assert!(tracepoint::markers().all(|marker| !marker.is_on()));
+    assert!(tracepoint::runtime::markers().all(|marker| !marker.is_on()));
 }
 
 /// All recording channels get the state dump, with its begin and end events.

@@ -29,7 +29,7 @@ impl Write for Traced {
 #[test]
 fn the_drain_thread_is_not_traced() -> Outcome {
     own_process!();
-    let unserved = tracepoint::unserved_events();
+    let unserved = tracepoint::runtime::unserved_events();
     let sink = TextSink::new(Traced).pending(1);
     let session = Session::builder("feedback").events("feedback:*").sink(sink).start()?;
     for n in 0..50_000 {
@@ -42,6 +42,6 @@ fn the_drain_thread_is_not_traced() -> Outcome {
     assert!(status.sinks.iter().any(|sink| sink.bytes > 0), "it did write");
     let summary = session.stop()?;
     assert_eq!(event(&summary, "feedback:real").fired, 50_000);
-    assert_eq!(tracepoint::unserved_events(), unserved, "nor is it counted as not served");
+    assert_eq!(tracepoint::runtime::unserved_events(), unserved, "nor is it counted as not served");
     Ok(())
 }

@@ -22,7 +22,7 @@ fn unwinding_ends_the_session() -> Outcome {
         panic!("the program's own");
     });
     assert!(unwound.is_err());
-    assert!(tracepoint::markers().all(|marker| !marker.is_on()));
+    assert!(tracepoint::runtime::markers().all(|marker| !marker.is_on()));
     let viewed = view(&[&dir]);
     assert_eq!((viewed.lines.len(), viewed.warnings.as_str()), (1, ""));
     assert_balances(&dir);

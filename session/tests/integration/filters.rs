@@ -114,5 +114,5 @@ fn invalid_filters_are_errors_with_a_place() {
     );
     let error = start("!tasks:idle", "pid == 5");
     assert!(matches!(error, SessionError::Rule(error) if error.problem == RuleProblem::ConditionOnExclusion));
-    assert!(tracepoint::markers().all(|marker| !marker.is_on()));
+    assert!(tracepoint::runtime::markers().all(|marker| !marker.is_on()));
 }

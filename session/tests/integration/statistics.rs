@@ -62,7 +62,7 @@ fn rules_compute_beside_recording() -> Outcome {
 
     let summary = session.stop()?;
     assert_eq!((summary.events().len(), event(&summary, "statistics:sold").recorded), (1, 11));
-    assert!(names(place.path()).is_empty() && tracepoint::markers().all(|marker| !marker.is_on()));
+    assert!(names(place.path()).is_empty() && tracepoint::runtime::markers().all(|marker| !marker.is_on()));
     Ok(())
 }
 

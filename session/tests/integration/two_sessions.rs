@@ -27,7 +27,7 @@ fn sessions_do_not_see_each_other() -> Outcome {
     tracepoint::trace!(seen(4));
     let summary = first.stop()?;
     assert_eq!((event(&summary, "shared:seen").recorded, event(&summary, "shared:other").recorded), (3, 1));
-    assert!(tracepoint::markers().all(|marker| !marker.is_on()));
+    assert!(tracepoint::runtime::markers().all(|marker| !marker.is_on()));
     for (dir, lines) in [(&long, 4), (&short, 1)] {
         let viewed = view(&[dir]);
         assert_eq!((viewed.lines.len(), viewed.warnings.as_str()), (lines, ""));

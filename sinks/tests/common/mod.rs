@@ -49,7 +49,8 @@ impl Recording {
     pub(crate) fn start(config: Channel, sinks: Vec<Box<dyn Sink>>) -> Result<Self, Box<dyn std::error::Error>> {
         let file = Location::caller().file();
         let uuid = *b"0123456789abcdef";
-        let mut markers: Vec<_> = tracepoint::markers().filter(|marker| marker.location().file == file).collect();
+        let mut markers: Vec<_> =
+            tracepoint::runtime::markers().filter(|marker| marker.location().file == file).collect();
         markers.sort_by_key(|marker| marker.full_name());
         let channel = OpenChannel::open(config, uuid, 0, markers.len(), Box::new(AnonymousMemory))?;
         let process = ProcessInfo {

@@ -1,6 +1,7 @@
 //! Input for the tests of the workspace's structure: its packages, and the modules of a crate with the paths between them.
 #![forbid(unsafe_code)]
 
+pub mod api;
 pub mod circles;
 pub mod modules;
 pub mod packages;

@@ -68,7 +68,7 @@ impl Recorded {
 
 /// Returns the `trace_mark!` called `name`.
 pub(crate) fn marker(name: &str) -> &'static Marker {
-    tracepoint::markers()
+    tracepoint::runtime::markers()
         .find(|marker| marker.name() == name && !marker.is_of_tracepoint())
         .unwrap_or_else(|| panic!("no marker is called {name}"))
 }

@@ -228,9 +228,9 @@ fn an_endless_recursion_ends() {
     own_process!();
     let channel = open(Channel::discard(1 << 14));
     let subscription = record("channel:recursive", &channel);
-    let before = tracepoint::unserved_events();
+    let before = tracepoint::runtime::unserved_events();
     trace_recursive(0);
-    assert!(tracepoint::unserved_events() > before, "the deepest event was not served, and counted");
+    assert!(tracepoint::runtime::unserved_events() > before, "the deepest event was not served, and counted");
     drop(subscription);
     let event = channel.account().events[0].clone();
     assert_eq!(event.fired, event.recorded);

@@ -48,8 +48,10 @@ fn each_event_of_a_class_has_its_own_probes() {
 
 #[test]
 fn the_listing_has_the_events_only() {
-    let mut names: Vec<&str> =
-        tracepoint::tracepoints().filter(|t| t.provider() == "classes").map(tracepoint::Tracepoint::name).collect();
+    let mut names: Vec<&str> = tracepoint::runtime::tracepoints()
+        .filter(|t| t.provider() == "classes")
+        .map(tracepoint::Tracepoint::name)
+        .collect();
     names.sort_unstable();
     assert_eq!(names, ["alone", "nothing", "pipe", "read", "socket", "write"]);
     let [read, write] = ["read", "write"].map(|name| tracepoint::find(&format!("classes:{name}")).unwrap());

@@ -30,7 +30,7 @@ fn agreed() -> u64 {
 fn follows_the_kernels_clock() {
     own_process!();
     assert_eq!((clock::name(), clock::error_bound()), ("clock_gettime", 0));
-    let untrusted = tracepoint::platform().to_string();
+    let untrusted = tracepoint::runtime::platform().to_string();
     assert!(
         untrusted.ends_with("clock: clock_gettime (the time stamp counter has not been declared trustworthy)"),
         "{untrusted}"
@@ -41,7 +41,7 @@ fn follows_the_kernels_clock() {
     let odd = Calibration { base_tsc: 0, base_ns: 0, ticks_per_second: 3, baseline_ns: 1 };
     assert!(clock::trust_tsc(odd).is_err());
     if let Err(reason) = clock::calibrate(Duration::from_millis(10)) {
-        let platform = tracepoint::platform().to_string();
+        let platform = tracepoint::runtime::platform().to_string();
         assert!(platform.ends_with(&format!("clock: clock_gettime ({reason})")), "{platform}");
         return skip(
             &format!("the time stamp counter cannot be trusted: {reason}"),
@@ -49,7 +49,7 @@ fn follows_the_kernels_clock() {
         );
     }
     assert_eq!(clock::name(), "tsc");
-    assert!(tracepoint::platform().clock.starts_with("tsc, error below "));
+    assert!(tracepoint::runtime::platform().clock.starts_with("tsc, error below "));
 
     // The clock compares itself with the kernel's several times, first after 100 ms; read it in between.
     let begin = Instant::now();
@@ -77,6 +77,6 @@ fn follows_the_kernels_clock() {
     agreed();
 
     clock::distrust_tsc("because");
-    assert_eq!(tracepoint::platform().clock, "clock_gettime (because)");
+    assert_eq!(tracepoint::runtime::platform().clock, "clock_gettime (because)");
     agreed();
 }

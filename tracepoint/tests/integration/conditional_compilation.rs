@@ -36,11 +36,13 @@ fn cfg_removes_items_and_table_entries() {
     let _: absent = trace_absent();
     register_trace_absent();
     unregister_trace_absent();
-    let mut names: Vec<String> =
-        tracepoint::tracepoints().filter(|t| t.provider() == "cfg").map(tracepoint::Tracepoint::full_name).collect();
+    let mut names: Vec<String> = tracepoint::runtime::tracepoints()
+        .filter(|t| t.provider() == "cfg")
+        .map(tracepoint::Tracepoint::full_name)
+        .collect();
     names.sort();
     assert_eq!(names, ["cfg:chosen", "cfg:present"]);
-    let markers = tracepoint::markers().filter(|marker| marker.provider() == "cfg");
+    let markers = tracepoint::runtime::markers().filter(|marker| marker.provider() == "cfg");
     assert_eq!(markers.map(tracepoint::Marker::full_name).collect::<Vec<_>>(), ["cfg:chosen"]);
     trace_chosen(1_u32);
     tracepoint::trace!(present(1));

@@ -68,8 +68,9 @@ fn a_typed_call_becomes_the_bytes_of_a_packet() {
     let subscriptions: Vec<_> = ["sched:sched_switch", "kernel:sched_switch"]
         .into_iter()
         .map(|name| {
-            let marker =
-                tracepoint::markers().find(|marker| marker.full_name() == name).expect("the linker gathered it");
+            let marker = tracepoint::runtime::markers()
+                .find(|marker| marker.full_name() == name)
+                .expect("the linker gathered it");
             marker
                 .subscribe(Subscriber::record(Arc::clone(&channel), channel.add_event().expect("an id")))
                 .expect("switches")

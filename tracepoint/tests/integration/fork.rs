@@ -81,7 +81,7 @@ fn a_child_changes_probes_while_the_parents_threads_were_inside() {
                 trace_busy(7);
                 probe.unregister();
                 trace_busy(7);
-                tracepoint::synchronize();
+                tracepoint::probe::synchronize();
                 i32::from(ran.load(Ordering::Relaxed) != 1)
             });
             assert_eq!(code, 0, "0: probes work in the child; 99: it hung");

@@ -45,7 +45,7 @@ fn probes_nest_four_deep() {
     })
     .expect("registers");
     trace_depth();
-    assert_eq!(RUNS.load(Ordering::Relaxed), u64::from(tracepoint::MAX_PROBE_DEPTH));
+    assert_eq!(RUNS.load(Ordering::Relaxed), u64::from(tracepoint::probe::MAX_PROBE_DEPTH));
     let tracepoint = tracepoint::find("inside:depth").expect("listed");
     assert_eq!(tracepoint.probes_skipped(), 1, "the fifth is counted, not run");
     drop(probe);

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 #[cfg(target_os = "linux")]
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tracepoint::field::{Base, ByteOrder, EnumLabel, FieldType, IntegerType};
-use tracepoint::{Argument, Level, Tracepoint};
+use tracepoint::{Level, Tracepoint, runtime::Argument};
 
 const FIRST: i8 = 3;
 
@@ -131,7 +131,7 @@ fn the_format_string_follows_from_the_fields() {
 
 #[test]
 fn markers_are_listed() {
-    let marker = tracepoint::markers().find(|marker| marker.name() == "written_by_hand").unwrap();
+    let marker = tracepoint::runtime::markers().find(|marker| marker.name() == "written_by_hand").unwrap();
     assert_eq!(marker.full_name(), "integration:written_by_hand");
     assert_eq!((marker.format(), marker.level()), ("n %5d, text: %-10s", Level::DebugLine));
     assert_eq!(marker.fields().iter().map(|field| field.name).collect::<Vec<_>>(), ["n", "text"]);
@@ -151,10 +151,10 @@ fn markers_are_listed() {
 
 #[test]
 fn each_is_listed_once() {
-    let tracepoints: HashSet<_> = tracepoint::tracepoints().map(std::ptr::from_ref).collect();
-    assert_eq!(tracepoint::tracepoints().len(), tracepoints.len());
-    let markers: HashSet<_> = tracepoint::markers().map(std::ptr::from_ref).collect();
-    assert_eq!(tracepoint::markers().len(), markers.len());
+    let tracepoints: HashSet<_> = tracepoint::runtime::tracepoints().map(std::ptr::from_ref).collect();
+    assert_eq!(tracepoint::runtime::tracepoints().len(), tracepoints.len());
+    let markers: HashSet<_> = tracepoint::runtime::markers().map(std::ptr::from_ref).collect();
+    assert_eq!(tracepoint::runtime::markers().len(), markers.len());
 }
 
 /// The numbers of tracepoints and markers that a constructor saw which runs before the constructor of the library.
@@ -167,8 +167,8 @@ static SEEN_EARLY: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 #[unsafe(link_section = ".init_array.00101")]
 static EARLY: extern "C" fn() = {
     extern "C" fn count() {
-        SEEN_EARLY[0].store(tracepoint::tracepoints().len(), Ordering::Relaxed);
-        SEEN_EARLY[1].store(tracepoint::markers().len(), Ordering::Relaxed);
+        SEEN_EARLY[0].store(tracepoint::runtime::tracepoints().len(), Ordering::Relaxed);
+        SEEN_EARLY[1].store(tracepoint::runtime::markers().len(), Ordering::Relaxed);
     }
     count
 };
@@ -177,5 +177,5 @@ static EARLY: extern "C" fn() = {
 #[test]
 fn constructors_of_the_program_can_list() {
     let seen = SEEN_EARLY.each_ref().map(|count| count.load(Ordering::Relaxed));
-    assert_eq!(seen, [tracepoint::tracepoints().len(), tracepoint::markers().len()]);
+    assert_eq!(seen, [tracepoint::runtime::tracepoints().len(), tracepoint::runtime::markers().len()]);
 }

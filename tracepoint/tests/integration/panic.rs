@@ -151,7 +151,7 @@ fn panics_in_probes_reach_the_panic_hook_unless_silenced() {
     own_process!();
     if let Some(silenced) = std::env::var_os("PANIC_CHILD") {
         if silenced == "true" {
-            tracepoint::silence_panics();
+            tracepoint::probe::silence_panics();
         }
         let probe = register_trace_hooked(|_| panic!("inside a probe")).expect("registers");
         trace_hooked(1);

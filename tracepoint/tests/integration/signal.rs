@@ -27,7 +27,7 @@ fn signal_handlers_may_trace() {
     own_process!();
     let channel = OpenChannel::open(Channel::discard(1 << 18).packets(4), [5; 16], 0, 8, Box::new(AnonymousMemory))
         .expect("opens");
-    let subscriptions: Vec<_> = tracepoint::markers()
+    let subscriptions: Vec<_> = tracepoint::runtime::markers()
         .filter(|marker| marker.provider() == "signal" || marker.name() == "in_handler")
         .map(|marker| {
             marker

@@ -35,7 +35,7 @@ fn without_signals<R>(body: impl FnOnce() -> R) -> R {
 #[test]
 fn a_panic_in_a_handler_takes_no_lock() {
     own_process!();
-    tracepoint::silence_panics();
+    tracepoint::probe::silence_panics();
     // SAFETY: the handler has the signature for sigaction without SA_SIGINFO, and only traces. SIGALRM, whose default ends
     // the process, turns a hang into a failure.
     unsafe {

@@ -182,7 +182,7 @@ fn destructors_of_thread_locals_may_trace() {
     }
     Subscription::end_all(vec![subscription]);
     let event = &channel.account().events[0];
-    let unserved = tracepoint::unserved_events();
+    let unserved = tracepoint::runtime::unserved_events();
     assert_eq!(event.fired + unserved, 20, "recorded, or counted as come too late");
     assert_eq!(event.fired, event.recorded);
     channel.close();

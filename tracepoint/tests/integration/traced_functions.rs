@@ -346,7 +346,7 @@ async fn opaque(n: u64) -> impl Fn(u64) -> u64 {
 fn functions_that_do_not_return_or_return_what_has_no_name() {
     let events = ["never", "never_later", "not_safe", "opaque", "foreign"]
         .map(|name| Recorded::of(&format!("traced:{name}_begin")));
-    tracepoint::silence_panics();
+    tracepoint::probe::silence_panics();
     let panic = |result: std::thread::Result<()>| *result.unwrap_err().downcast::<String>().unwrap();
     assert_eq!(panic(std::panic::catch_unwind(|| never(1))), "1");
     assert_eq!(panic(std::panic::catch_unwind(|| run(never_later(2)))), "2");

@@ -40,8 +40,8 @@ fn a_probe_unregisters_itself() {
     trace_recursive(2);
     assert_eq!(hits.load(Ordering::SeqCst), 1, "it disconnected itself at the first event");
     assert!(!trace_recursive_enabled());
-    tracepoint::synchronize();
+    tracepoint::probe::synchronize();
     assert_eq!(drops.load(Ordering::SeqCst), 1, "the next change outside frees it, once");
-    tracepoint::synchronize();
+    tracepoint::probe::synchronize();
     assert_eq!(drops.load(Ordering::SeqCst), 1);
 }

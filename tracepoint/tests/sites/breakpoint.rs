@@ -76,7 +76,7 @@ fn a_breakpoint_between_sites_stays() {
         poke(between, saved);
         assert_eq!(sum(row) + sum(elsewhere), 0);
     }
-    let platform = tracepoint::platform();
+    let platform = tracepoint::runtime::platform();
     assert_eq!((platform.foreign_sites, platform.stuck_sites), (0, 0), "the breakpoint stood in no site's way");
     assert_all_off();
 }

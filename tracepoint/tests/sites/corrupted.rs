@@ -74,7 +74,7 @@ fn an_address_outside_code_is_not_patched() {
     for (place, byte) in DATA.iter().zip(instruction) {
         place.store(byte, Ordering::Relaxed);
     }
-    let before = tracepoint::platform().foreign_sites;
+    let before = tracepoint::runtime::platform().foreign_sites;
     let away = i32::try_from(address.wrapping_sub(site.entry().addr()).cast_signed()).expect("near enough");
     with_entry(
         site,
@@ -84,7 +84,11 @@ fn an_address_outside_code_is_not_patched() {
             assert_eq!(DATA.each_ref().map(|byte| byte.load(Ordering::Relaxed)), instruction);
             drop(probe);
             assert_eq!(DATA.each_ref().map(|byte| byte.load(Ordering::Relaxed)), instruction);
-            assert_eq!(tracepoint::platform().foreign_sites, before + 2, "once on the way on, once on the way off");
+            assert_eq!(
+                tracepoint::runtime::platform().foreign_sites,
+                before + 2,
+                "once on the way on, once on the way off"
+            );
         },
     );
     assert_eq!(cycle(), 101, "whole again");
@@ -98,7 +102,7 @@ fn a_corrupted_entry_is_not_patched() {
     let site = site_in(victim as *const ());
     let others: Vec<Site> = sites_of_key_in(victim as *const ()).into_iter().filter(|other| *other != site).collect();
     let before = code_around(site);
-    let mut expected = tracepoint::platform().foreign_sites;
+    let mut expected = tracepoint::runtime::platform().foreign_sites;
     assert_all_off();
     assert_eq!(cycle(), 101);
 
@@ -115,7 +119,11 @@ fn a_corrupted_entry_is_not_patched() {
         with_entry(site, corrupt, || {
             assert_eq!(cycle(), 100, "the neighbour works, and the victim is off throughout");
             expected += 2;
-            assert_eq!(tracepoint::platform().foreign_sites, expected, "once on the way on, once on the way off");
+            assert_eq!(
+                tracepoint::runtime::platform().foreign_sites,
+                expected,
+                "once on the way on, once on the way off"
+            );
             assert_eq!(code_around(site), before);
             assert_all(&others, OFF);
         });
@@ -124,6 +132,6 @@ fn a_corrupted_entry_is_not_patched() {
         drop(probe);
         assert_eq!(cycle(), 101, "whole again");
     }
-    assert_eq!(tracepoint::platform().stuck_sites, 0);
+    assert_eq!(tracepoint::runtime::platform().stuck_sites, 0);
     assert_all_off();
 }

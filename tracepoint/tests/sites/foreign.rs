@@ -40,7 +40,7 @@ fn sum(functions: &[fn()]) -> u64 {
 }
 
 fn foreign() -> u64 {
-    tracepoint::platform().foreign_sites
+    tracepoint::runtime::platform().foreign_sites
 }
 
 /// A debugger's breakpoint at `address`, the first byte of the victim's site or its opcode; `off` and `on` are the original bytes there.
@@ -112,7 +112,7 @@ fn an_unexpected_instruction_is_not_patched() {
     left_alone(site, site.address, [PREFIX, PREFIX]);
     taken_along_later(site);
 
-    let platform = tracepoint::platform();
+    let platform = tracepoint::runtime::platform();
     assert_eq!((platform.foreign_sites, platform.stuck_sites), (10, 0));
     assert!(platform.to_string().contains("10 times a site held a foreign byte"), "{platform}");
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use tracepoint::marker::{Aggregate, FieldView, Subscriber};
-use tracepoint::{Probe, RegisterError};
+use tracepoint::{Probe, probe::RegisterError};
 
 tracepoint::define_trace! {
     provider = "site_hardened";
@@ -96,7 +96,7 @@ fn assert_crowd_switches() {
         drop(probe);
         assert_all_off();
     }
-    let platform = tracepoint::platform();
+    let platform = tracepoint::runtime::platform();
     assert_eq!((platform.stuck_sites, platform.foreign_sites, platform.stayed_writable), (0, 0, 0));
 }
 
@@ -277,7 +277,7 @@ fn memory_may_not_become_writable_and_executable() {
         deny_write_execute();
         assert_switches();
         assert_crowd_switches();
-        assert_eq!(tracepoint::platform().stuck_sites, 0);
+        assert_eq!(tracepoint::runtime::platform().stuck_sites, 0);
     });
 }
 
@@ -290,7 +290,7 @@ fn a_seccomp_filter_from_the_start() {
         assert_eq!(try_membarrier(), Err(libc::EPERM), "the restriction holds");
         with_a_busy_thread(assert_switches);
         assert_crowd_switches();
-        let platform = tracepoint::platform();
+        let platform = tracepoint::runtime::platform();
         assert_eq!((platform.grace_periods, platform.never_freed, platform.stuck_sites), ("fences", 0, 0));
     });
 }
@@ -310,8 +310,8 @@ fn membarrier_is_refused_later() {
     own_process!();
     in_a_process("hardened::membarrier_is_refused_later", || {
         assert_switches();
-        assert_eq!(tracepoint::platform().grace_periods, "membarrier", "allowed at first");
-        assert_eq!(tracepoint::platform().never_freed, 0);
+        assert_eq!(tracepoint::runtime::platform().grace_periods, "membarrier", "allowed at first");
+        assert_eq!(tracepoint::runtime::platform().never_freed, 0);
         // A thread that was started before the filter continues without fences, because the process began with `membarrier`.
         with_a_busy_thread(|| {
             refuse(&[Refused::Membarrier]);
@@ -331,7 +331,7 @@ fn membarrier_is_refused_later() {
                 assert_all_off();
                 // The busy thread may be inside a probe and hold one more reference.
                 assert!(Arc::strong_count(&owned) > round, "a probe is not freed without a grace period");
-                let now = tracepoint::platform().never_freed;
+                let now = tracepoint::runtime::platform().never_freed;
                 assert!(now > kept, "and it is counted");
                 kept = now;
             }
@@ -339,8 +339,8 @@ fn membarrier_is_refused_later() {
         });
         HITS.store(0, Ordering::Relaxed);
         assert_switches();
-        tracepoint::synchronize();
-        let platform = tracepoint::platform();
+        tracepoint::probe::synchronize();
+        let platform = tracepoint::runtime::platform();
         assert!(platform.to_string().contains("replaced lists and probes never freed"), "{platform}");
     });
 }
@@ -372,7 +372,7 @@ fn a_process_that_is_not_dumpable() {
     in_a_process("hardened::a_process_that_is_not_dumpable", || {
         become_a_daemon();
         with_a_busy_thread(assert_switches);
-        assert_eq!(tracepoint::platform().stuck_sites, 0);
+        assert_eq!(tracepoint::runtime::platform().stuck_sites, 0);
         assert_crowd_switches();
         assert_code_is_not_writable();
     });
@@ -386,7 +386,7 @@ fn proc_is_not_mounted() {
         assert_code_is_not_writable();
         hide_proc();
         with_a_busy_thread(assert_switches);
-        assert_eq!(tracepoint::platform().stuck_sites, 0);
+        assert_eq!(tracepoint::runtime::platform().stuck_sites, 0);
     });
 }
 
@@ -432,7 +432,7 @@ fn no_way_to_patch_is_allowed() {
             assert_eq!(refused.to_string(), message);
             assert_nothing_is_on();
         }
-        let platform = tracepoint::platform();
+        let platform = tracepoint::runtime::platform();
         assert_eq!((platform.stuck_sites, platform.stayed_writable), (0, 0));
     });
 }
@@ -450,7 +450,7 @@ fn code_that_stays_writable() {
         .join()
         .expect("no panic");
         assert_all(&sites_of_key_in(fire as *const ()), ON);
-        let platform = tracepoint::platform();
+        let platform = tracepoint::runtime::platform();
         assert!(platform.stayed_writable > 0 && platform.stuck_sites == 0, "{platform}");
         assert!(platform.to_string().contains("times code stayed writable"), "{platform}");
         assert!(code_maps().iter().any(|line| line.contains("rwx")), "the restriction holds");
@@ -458,7 +458,7 @@ fn code_that_stays_writable() {
         // The next batch, of any sites, restores the protection.
         drop(register_trace_spread(|_| ()).expect("switches"));
         assert_code_is_not_writable();
-        assert_eq!(tracepoint::platform().stayed_writable, platform.stayed_writable);
+        assert_eq!(tracepoint::runtime::platform().stayed_writable, platform.stayed_writable);
         drop(probe);
         assert_all_off();
         assert_code_is_not_writable();
@@ -473,7 +473,7 @@ fn refused_while_on() {
         become_a_daemon();
         refuse(&[Refused::MakingExecutable]);
         let sites = sites_of_key_in(fire as *const ());
-        let stuck = || tracepoint::platform().stuck_sites;
+        let stuck = || tracepoint::runtime::platform().stuck_sites;
         // Without sites to write, switching succeeds.
         let second = register().expect("nothing to write");
         assert_eq!(fired_hits(), 4);
@@ -493,7 +493,7 @@ fn refused_while_on() {
         assert_eq!(fired_hits(), 2);
         drop(third);
         assert_eq!((fired_hits(), stuck()), (0, 2 * sites.len() as u64));
-        let platform = tracepoint::platform();
+        let platform = tracepoint::runtime::platform();
         assert!(platform.to_string().contains("times a site could not be written"), "{platform}");
     });
 }
@@ -519,7 +519,7 @@ fn one_page_is_refused() {
                 fire();
             }
         }
-        let platform = tracepoint::platform();
+        let platform = tracepoint::runtime::platform();
         assert_eq!((platform.stuck_sites, platform.foreign_sites), (0, 0));
         assert_code_is_not_writable();
         assert_all_off();
@@ -548,7 +548,7 @@ fn one_page_is_refused_while_on() {
             assert_all(&refused, ON);
             assert_all(&others, OFF);
         }
-        assert_eq!(tracepoint::platform().stuck_sites, 2 * refused.len() as u64);
+        assert_eq!(tracepoint::runtime::platform().stuck_sites, 2 * refused.len() as u64);
         // The sites that stay on find no probe.
         for fire in SPREAD {
             fire();

@@ -57,7 +57,7 @@ fn a_site_across_two_pages() {
         }
         assert_eq!(HITS.load(Ordering::Relaxed), 0);
     }
-    let platform = tracepoint::platform();
+    let platform = tracepoint::runtime::platform();
     assert_eq!((platform.foreign_sites, platform.stuck_sites), (0, 0));
     assert_code_is_not_writable();
     assert_all_off();

@@ -103,6 +103,6 @@ fn sites_follow_their_key() {
     probe.unregister();
     assert_watched(OFF);
     assert_all_off();
-    let platform = tracepoint::platform();
+    let platform = tracepoint::runtime::platform();
     assert_eq!((platform.foreign_sites, platform.stuck_sites, platform.site_count), (0, 0, Some(sites().len())));
 }

@@ -162,7 +162,7 @@ fn sites_run_while_they_are_switched() {
         }
     }
     assert_eq!(LATE.load(Ordering::Relaxed), 0, "no thread is in a probe after unregister returned");
-    let platform = tracepoint::platform();
+    let platform = tracepoint::runtime::platform();
     assert_eq!((platform.foreign_sites, platform.stuck_sites, platform.never_freed), (0, 0, 0));
     assert_all_off();
 }

@@ -120,7 +120,7 @@ fn keys_are_switched_by_several_threads() {
     for fire in FIRE {
         assert_all(&sites_of_key_in(fire as *const ()), OFF);
     }
-    let platform = tracepoint::platform();
+    let platform = tracepoint::runtime::platform();
     assert_eq!((platform.foreign_sites, platform.stuck_sites, platform.never_freed), (0, 0, 0));
     assert_all_off();
 }

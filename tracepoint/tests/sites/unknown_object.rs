@@ -16,14 +16,14 @@ fn fire() {
 #[test]
 fn sites_of_an_unlisted_object() {
     own_process!();
-    let sites_before = tracepoint::platform().site_count;
+    let sites_before = tracepoint::runtime::platform().site_count;
     // A description that names no tables, in memory that belongs to no object.
     let description: &'static mut [u64; 64] = Box::leak(Box::new([0; 64]));
     let object = description.as_mut_ptr().cast();
-    assert!(!tracepoint::platform().to_string().contains("whose code was not found"));
+    assert!(!tracepoint::runtime::platform().to_string().contains("whose code was not found"));
     // SAFETY: the memory is large enough, aligned, and alive until the process ends; a description of zeros has no tables.
     unsafe { register_object(object) };
-    let platform = tracepoint::platform();
+    let platform = tracepoint::runtime::platform();
     assert_eq!((platform.unknown_objects, platform.site_count), (1, sites_before));
     assert!(platform.to_string().contains(", 1 object whose code was not found"), "{platform}");
     let probe = register_trace_fired(|| ()).expect("switches");
@@ -32,6 +32,6 @@ fn sites_of_an_unlisted_object() {
     assert_all(&sites(), OFF);
     // SAFETY: registered above.
     unsafe { unregister_object(object) };
-    assert_eq!(tracepoint::platform().unknown_objects, 0);
+    assert_eq!(tracepoint::runtime::platform().unknown_objects, 0);
     assert_all_off();
 }

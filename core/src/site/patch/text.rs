@@ -19,7 +19,7 @@
 use super::entry::{Form, Site};
 use super::segment::PAGE;
 use super::{split, writable};
-use crate::site::SwitchError;
+use crate::site::SiteSwitchError;
 use std::cell::LazyCell;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -40,7 +40,7 @@ const MPROTECT_THRESHOLD: usize = 24;
 /// # Errors
 ///
 /// If a site cannot be written. A site that has become foreign is skipped, which is not an error.
-pub(super) fn write(sites: &[Site<'_>], form: Form) -> Result<(), SwitchError> {
+pub(super) fn write(sites: &[Site<'_>], form: Form) -> Result<(), SiteSwitchError> {
     if sites.is_empty() {
         return Ok(());
     }
@@ -55,7 +55,7 @@ pub(super) fn write(sites: &[Site<'_>], form: Form) -> Result<(), SwitchError> {
     if !left.iter().any(|site| needs_write(*site, form)) {
         return Ok(());
     }
-    Err(SwitchError { proc_mem: std::mem::take(&mut memory.error).text(), mprotect: mprotect.text() })
+    Err(SiteSwitchError { proc_mem: std::mem::take(&mut memory.error).text(), mprotect: mprotect.text() })
 }
 
 /// The first of several errors.

@@ -1,0 +1,18 @@
+//! The clock that gives events their times: nanoseconds on the axis of `CLOCK_MONOTONIC`, which all processes of a machine share.
+//!
+//! ```
+//! use tracepoint::clock;
+//!
+//! let begin = clock::now();
+//! assert!(clock::now() >= begin);
+//! println!("{}, at most {:?} ns off", clock::name(), clock::error_bound());
+//! # Ok::<(), clock::ClockInUse>(())
+//! ```
+//!
+//! On x86-64 Linux it is the time stamp counter, once a session finds that the kernel trusts it: one `rdtsc` and a multiplication, without a
+//! system call. Otherwise it is `clock_gettime`. [`select`] replaces it for the whole process, for simulations; a session does so with
+//! `SessionBuilder::clock`. Both fail with [`ClockInUse`] while channels with another clock are open.
+//!
+//! The book: *Time*, for the error bound and the order of events on several processors.
+
+pub use tracepoint_core::clock::{Clock, ClockInUse, error_bound, name, now, select, selected};
