@@ -28,8 +28,8 @@ impl EventSelection {
             let mut rule = Rule::new(event);
             // An exclusion has no conditions on the event.
             if !rule.excludes() {
-                rule.level.clone_from(&self.level);
-                rule.filter = self.filter.as_ref().map(|filter| filter.text().to_owned());
+                rule = self.level.iter().fold(rule, Rule::level);
+                rule.filter.clone_from(&self.filter);
             }
             rule
         };

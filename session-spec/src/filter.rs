@@ -44,13 +44,14 @@ pub use error::FilterError;
 pub(crate) use field::{FieldKind, FilterField, Label};
 pub use program::Program;
 
+use crate::from_text::try_from_text;
 use std::fmt;
 use std::str::FromStr;
 use step::Step;
 use tracepoint_core::field::FieldDescriptor;
 
 /// A filter that follows the grammar, not yet compiled for an event.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Expression {
     text: String,
     steps: Vec<Step>,
@@ -100,3 +101,14 @@ impl FromStr for Expression {
         Self::parse(text)
     }
 }
+
+try_from_text!(Expression, FilterError);
+
+/// Compares the texts, of which the rest is made.
+impl PartialEq for Expression {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Expression {}

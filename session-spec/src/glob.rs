@@ -58,6 +58,11 @@ impl Glob {
         }))
     }
 
+    /// Matches only the empty text.
+    pub(crate) fn empty_text() -> Self {
+        Self(Pattern::Exact(Box::default()))
+    }
+
     /// Returns whether the whole text matches.
     #[inline]
     pub(crate) fn matches(&self, text: Text<'_>) -> bool {

@@ -7,8 +7,8 @@
 //! [`TraceStatistic`].
 //!
 //! ```text
-//!   text ─▶ Rule (as written) ─▶ Compiled (checked) ─▶ selection::select ─▶ events of a process, by name and level
-//!                                                └───▶ event_filter::EventFilter ─▶ each firing, by its fields and its rate
+//!   text ─▶ Rule (parsed) ─▶ selection::select ─▶ events of a process, by name and level
+//!                      └───▶ event_filter::Condition (compiled) ─▶ each firing, by its fields and its rate
 //! ```
 //!
 //! A program or a controller writes a description, the run directory stores it, and every process that it may concern reads it. A rule that
@@ -22,6 +22,7 @@
 
 pub mod event_filter;
 pub mod filter;
+mod from_text;
 pub mod glob;
 mod kinds;
 pub mod limit;
@@ -37,10 +38,11 @@ pub use limit::{Limit, LimitError};
 pub use name::{NameError, check_name};
 pub use random_id::random_id;
 pub use spec::{
-    Aggregate, BudgetSpec, ChannelSpec, Compiled, CpuPercent, CpuPercentError, CtfSinkSpec, DrainedBy, DropPolicy,
-    DtSinkSpec, ExistingTraces, LevelRule, Limits, NameRule, ObjectSinkSpec, Owner, Rule, RuleEntry, RuleError,
-    RuleProblem, RuleStatistic, SessionSpec, SinkSource, SinkSpec, SpecError, State, StreamSinkSpec, StreamSpec,
-    TextSinkSpec, Threshold, TriggerAction, TriggerCondition, TriggerEntry, TriggerSpec, UdpSinkSpec, signal_number,
+    Aggregate, BudgetSpec, ChannelSpec, CpuPercent, CpuPercentError, CtfSinkSpec, DrainedBy, DropPolicy, DtSinkSpec,
+    ExistingTraces, LevelError, LevelRule, Limits, NameRule, NameRuleError, ObjectSinkSpec, Owner, ProgramPattern,
+    Rule, RuleEntry, RuleError, RuleProblem, RuleStatistic, RuleStatisticError, SessionSpec, SinkSource, SinkSpec,
+    SpecError, State, StreamSinkSpec, StreamSpec, TextSinkSpec, Threshold, ThresholdError, TriggerAction,
+    TriggerCondition, TriggerEntry, TriggerPartError, TriggerSpec, UdpSinkSpec, signal_number,
 };
 pub use trace_filter::{TraceFilter, TraceFilterError, check_fields};
 pub use trace_statistic::TraceStatistic;

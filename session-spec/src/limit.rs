@@ -3,6 +3,9 @@
 //! The limit is applied after the rule's filter, so that an event rejected by the filter takes no token, and before space in the ring is
 //! reserved.
 
+use crate::from_text::try_from_text;
+use serde::{Deserialize, Serialize};
+use std::convert::Infallible;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +26,8 @@ use std::time::Duration;
 /// assert_eq!("5/min".parse(), Ok(Limit::new(5, Duration::from_secs(60))));
 /// assert_eq!("100k".parse(), Ok(Limit::per_second(100_000)));
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Limit {
     events: u64,
     period: Duration,
@@ -112,6 +116,12 @@ impl fmt::Display for Limit {
     }
 }
 
+impl From<Limit> for String {
+    fn from(limit: Limit) -> Self {
+        limit.to_string()
+    }
+}
+
 /// The text is not a limit, or the limit cannot be applied.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("the limit `{text}` cannot be used: {reason}")]
@@ -150,6 +160,15 @@ impl FromStr for Limit {
         let period = humantime::parse_duration(&format!("{count}{}", period.replace('_', ""))).map_err(|_| bad())?;
         let limit = Self::new(number(events)?, period);
         burst.map_or(limit, |burst| limit.burst(burst)).check()
+    }
+}
+
+try_from_text!(Limit, LimitError);
+
+/// For limits that are given as values in place of texts.
+impl From<Infallible> for LimitError {
+    fn from(error: Infallible) -> Self {
+        match error {}
     }
 }
 

@@ -5,7 +5,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::spec::{Compiled, RuleEntry, RuleError, RuleProblem, SessionSpec};
+use crate::spec::{Rule, RuleEntry, RuleError, RuleProblem, SessionSpec};
 use tracepoint_core::Level;
 use tracepoint_probes::Role;
 use tracepoint_reader::process::ProcessKey;
@@ -48,27 +48,27 @@ pub fn select_with(
     process: ProcessKey,
     exe: &str,
     events: &[Candidate],
-    mut apply: impl FnMut(&RuleEntry, &Compiled, usize, Vec<usize>) -> Result<Vec<usize>, RuleProblem>,
+    mut apply: impl FnMut(&RuleEntry, &Rule, usize, Vec<usize>) -> Result<Vec<usize>, RuleProblem>,
 ) -> Selection {
     let names = spec.channel_names();
     let mut recorded = vec![vec![false; events.len()]; names.len()];
     let mut excluded = recorded.clone();
     let mut rules = Vec::with_capacity(spec.rules.len());
     for entry in &spec.rules {
-        let rule = match entry.rule.as_ref().map_err(Clone::clone).and_then(Compiled::new) {
+        let rule = match &entry.rule {
             Ok(rule) if rule.is_for(process, exe) => rule,
             Ok(_) => {
                 rules.push(None);
                 continue;
             }
             Err(error) => {
-                rules.push(Some(Err(error)));
+                rules.push(Some(Err(error.clone())));
                 continue;
             }
         };
         let mut matched: Vec<usize> =
-            (0..events.len()).filter(|&index| rule.matches(&events[index].name, events[index].level)).collect();
-        if let Some(statistic) = &rule.statistic {
+            (0..events.len()).filter(|&index| rule.selects(&events[index].name, events[index].level)).collect();
+        if let Some(statistic) = rule.computes() {
             // A latency needs both of its events.
             let has = |role: Role| matched.iter().any(|&index| statistic.roles(&events[index].name).contains(&role));
             if statistic.is_latency() && !(has(Role::Begin) && has(Role::Observed)) {
@@ -77,12 +77,11 @@ pub fn select_with(
             matched.retain(|&index| !statistic.roles(&events[index].name).is_empty());
         }
         let channels = rule.channels(&names);
-        let (marks, applies) = if rule.name.excludes() {
+        let (marks, applies) = if rule.excludes() {
             (Some(&mut excluded), Ok(matched))
         } else {
-            let error = |problem| RuleError { rule: rule.name.text().to_owned(), problem };
-            let marks = rule.records.then_some(&mut recorded);
-            (marks, apply(entry, &rule, channels.start, matched).map_err(error))
+            let marks = rule.records().then_some(&mut recorded);
+            (marks, apply(entry, rule, channels.start, matched).map_err(|problem| rule.error(problem)))
         };
         rules.push(Some(applies.map(|applies: Vec<usize>| {
             for marks in marks.map_or(&mut [][..], |marks| &mut marks[channels]) {

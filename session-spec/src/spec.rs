@@ -54,16 +54,20 @@ pub use channel::{ChannelSpec, Limits};
 pub use drain::DrainedBy;
 pub use error::SpecError;
 pub use owner::Owner;
-pub use rule::{Compiled, LevelRule, NameRule, RuleEntry};
-pub use rule::{Rule, RuleError, RuleProblem, RuleStatistic};
+pub use rule::{
+    LevelError, LevelRule, NameRule, NameRuleError, ProgramPattern, Rule, RuleEntry, RuleError, RuleProblem,
+    RuleStatistic, RuleStatisticError,
+};
 pub use sink::{
     CtfSinkSpec, DropPolicy, DtSinkSpec, ExistingTraces, ObjectSinkSpec, SinkSpec, StreamSinkSpec, TextSinkSpec,
     UdpSinkSpec,
 };
 pub use sink_source::SinkSource;
 pub use stream::StreamSpec;
-pub use trigger::{Aggregate, Threshold, TriggerEntry, signal_number};
-pub use trigger::{TriggerAction, TriggerCondition, TriggerSpec};
+pub use trigger::{
+    Aggregate, Threshold, ThresholdError, TriggerAction, TriggerCondition, TriggerEntry, TriggerPartError, TriggerSpec,
+    signal_number,
+};
 
 use crate::random_id::random_id;
 use serde::{Deserialize, Serialize};
@@ -208,7 +212,7 @@ impl SessionSpec {
         if let Err(error) = &entry.rule {
             return Err(SpecError::Rule(error.clone()));
         }
-        if self.rules.contains(&entry) {
+        if self.rules.iter().any(|known| known.rule == entry.rule) {
             return Ok(false);
         }
         if self.rules.len() >= MAX_RULES {
@@ -316,7 +320,8 @@ impl SessionSpec {
     /// Returns whether this process may have events to record, judged by tag and rules. A controller waits only for such processes.
     pub fn concerns(&self, tag: Option<&str>, process: ProcessKey, exe: &str) -> bool {
         // A rule that this version does not understand may match events of a process with a newer version.
-        let may_be = |rule: Result<&Rule, &RuleError>| rule.map_or(true, |rule| rule.concerns(process, exe));
+        let may_be =
+            |rule: Result<&Rule, &RuleError>| rule.map_or(true, |rule| !rule.excludes() && rule.is_for(process, exe));
         self.is_for(tag) && self.rules().any(may_be)
     }
 

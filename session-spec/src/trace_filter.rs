@@ -4,7 +4,7 @@ mod fields;
 
 use crate::filter::{Expression, FilterError, Program};
 use crate::kinds::Kinds;
-use crate::spec::{LevelRule, NameRule};
+use crate::spec::{LevelError, LevelRule, NameRule, NameRuleError};
 pub(crate) use fields::condition_fields;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -36,8 +36,7 @@ impl Clone for TraceFilter {
 #[derive(Clone, Debug, Default)]
 struct Rules {
     names: Vec<NameRule>,
-    /// With its text.
-    level: Option<(LevelRule, String)>,
+    level: Option<LevelRule>,
     condition: Option<Expression>,
 }
 
@@ -58,16 +57,11 @@ pub enum TraceFilterError {
         /// The pattern.
         pattern: String,
         /// The problem.
-        reason: String,
+        reason: NameRuleError,
     },
     /// The condition on levels cannot be parsed.
-    #[error("the level `{level}` cannot be used: {reason}")]
-    Level {
-        /// The condition.
-        level: String,
-        /// The expected form.
-        reason: String,
-    },
+    #[error(transparent)]
+    Level(LevelError),
     /// The condition on fields cannot be parsed, or fits none of the events that are selected by name and level.
     #[error("the filter cannot be used: {0}")]
     Filter(#[source] Box<FilterError>),
@@ -152,8 +146,7 @@ impl TraceFilter {
     /// # Errors
     /// If the condition cannot be parsed.
     pub fn level(mut self, level: &str) -> Result<Self, TraceFilterError> {
-        let wrong = |reason| TraceFilterError::Level { level: level.to_owned(), reason };
-        self.rules.level = Some((LevelRule::parse(level).map_err(wrong)?, level.to_owned()));
+        self.rules.level = Some(level.parse().map_err(TraceFilterError::Level)?);
         Ok(self)
     }
 
@@ -209,11 +202,11 @@ impl TraceFilter {
         if named.is_empty() && classes().next().is_some() {
             return Err(TraceFilterError::Excluded);
         }
-        if let Some((wanted, text)) = self.rules.level.as_ref().filter(|_| !named.is_empty()) {
+        if let Some(wanted) = self.rules.level.as_ref().filter(|_| !named.is_empty()) {
             let levels: BTreeSet<_> = named.iter().filter_map(|(_, class)| level_of(class)).collect();
             if !levels.iter().any(|level| wanted.matches(*level)) {
                 let levels = levels.into_iter().collect();
-                return Err(TraceFilterError::NoLevel { level: text.clone(), levels });
+                return Err(TraceFilterError::NoLevel { level: wanted.to_string(), levels });
             }
         }
         let mut failed: Option<FilterError> = None;
@@ -244,8 +237,8 @@ impl Rules {
     }
 
     fn kind(&self, stream: &StreamClass, class: &EventClass) -> Result<Kind, FilterError> {
-        let matches = |wanted: LevelRule| level_of(class).is_some_and(|level| wanted.matches(level));
-        let has_level = self.level.as_ref().is_none_or(|(wanted, _)| matches(*wanted));
+        let matches = |wanted: &LevelRule| level_of(class).is_some_and(|level| wanted.matches(level));
+        let has_level = self.level.as_ref().is_none_or(matches);
         if !has_level || !self.may_accept(&class.name) {
             return Ok(Kind::Never);
         }

@@ -10,7 +10,7 @@ use tracepoint_run_dir::notice::Notice;
 use tracepoint_session_spec::event_filter::{Condition, EventFilter, RateConditions, RuleConditions};
 use tracepoint_session_spec::limit::Bucket;
 use tracepoint_session_spec::selection::{Candidate, select_with};
-use tracepoint_session_spec::{Compiled, RuleEntry, RuleError, RuleProblem, SessionSpec};
+use tracepoint_session_spec::{Rule, RuleEntry, RuleError, RuleProblem, SessionSpec};
 
 /// The events that a session records in this process, with their filters.
 #[derive(Debug, Default)]
@@ -43,13 +43,13 @@ impl Matcher {
         let mut conditions: Vec<Vec<Vec<Condition>>> =
             (0..channels).map(|_| events.iter().map(|_| Vec::new()).collect()).collect();
         let mut compile_errors = vec![vec![None; events.len()]; channels];
-        let apply = |entry: &RuleEntry, rule: &Compiled, channel: usize, matched: Vec<usize>| {
+        let apply = |entry: &RuleEntry, rule: &Rule, channel: usize, matched: Vec<usize>| {
             let (conditions, compile_errors) = (&mut conditions[channel], &mut compile_errors[channel]);
-            let planned = rule.statistic.as_ref().map(|spec| plan(entry, rule, spec, events, &matched)).transpose()?;
+            let planned = rule.computes().map(|spec| plan(entry, rule, spec, events, &matched)).transpose()?;
             let planned = planned.unwrap_or_default();
             let counted = planned.iter().map(|planned| planned.parts.len()).sum();
             statistics.extend(planned);
-            if !rule.records {
+            if !rule.records() {
                 // Only their number is needed: they are not recorded.
                 return Ok((0..counted).collect());
             }
@@ -99,7 +99,7 @@ impl Matcher {
     }
 
     /// Returns the rule's token bucket and sample, kept from the last match, or new: a new bucket is full.
-    fn rates(&self, entry: &RuleEntry, rule: &Compiled) -> Result<RateConditions, RuleProblem> {
+    fn rates(&self, entry: &RuleEntry, rule: &Rule) -> Result<RateConditions, RuleProblem> {
         if let Some(known) = self.0.get(&entry.table) {
             return Ok(known.clone());
         }
@@ -107,7 +107,7 @@ impl Matcher {
             return Err(RuleProblem::LimitWithoutClock);
         }
         Ok(RateConditions {
-            sample: rule.sample.map(|one_in| Arc::new(Sample::one_in(one_in))),
+            sample: rule.sample().map(|one_in| Arc::new(Sample::one_in(one_in))),
             bucket: rule.limit.map(|limit| Arc::new(Bucket::new(limit))),
         })
     }

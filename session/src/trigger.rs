@@ -45,7 +45,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tracepoint_core::channel::OpenChannel;
 use tracepoint_reader::process::ProcessKey;
-use tracepoint_session_spec::{Threshold, TriggerCondition, TriggerSpec};
+use tracepoint_session_spec::{TriggerCondition, TriggerSpec};
 use tracepoint_sinks::own_thread;
 use words::Word;
 
@@ -224,8 +224,8 @@ impl TriggerThread {
             TriggerCondition::RingFull(_) | TriggerCondition::Lost => {
                 Source::Rings(RingWatch::new(&spec.when, channels))
             }
-            TriggerCondition::Statistic(text) => {
-                let watch = StatisticWatch::new(text.parse::<Threshold>()?, &[]);
+            TriggerCondition::Statistic(threshold) => {
+                let watch = StatisticWatch::new(threshold.clone(), &[]);
                 events = Some(watch.follow(statistics));
                 Source::Statistic(watch)
             }

@@ -5,6 +5,7 @@ use super::report::Report;
 use super::stop::StopCondition;
 use super::{LONGEST_WAIT, Record, command};
 use crate::failure::{Failure, VerbResult};
+use crate::session::rules::RuleArguments;
 use crate::units;
 use clap::Args;
 use std::fs;
@@ -68,8 +69,8 @@ impl Record {
         let rights = &self.rights;
         let controller = self.rules.controller()?;
         let process = self.rules.pid.map(|pid| controller.process(pid)).transpose()?;
-        let conditions = [&self.rules.level, &self.rules.exe, &self.rules.filter];
-        if conditions.iter().any(|condition| condition.is_some()) || self.rules.limit.is_some() {
+        let RuleArguments { level, exe, filter, limit, .. } = &self.rules;
+        if level.is_some() || exe.is_some() || filter.is_some() || limit.is_some() {
             let text = "`--level`, `--exe`, `--filter` and `--limit` do not apply to `--kernel`: name events of processes (`-e`) for them";
             return Err(Failure::Usage(text.to_owned()));
         }

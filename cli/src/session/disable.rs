@@ -100,8 +100,9 @@ impl Disable {
         let default = if self.statistics.is_empty() { default } else { &["*"] };
         let rules = self.rules.rules(&controller, default)?;
         let rules = self.route.apply(with_each(&self.statistics, false, rules));
+        rules.iter().try_for_each(Rule::check).map_err(|error| Failure::Refused(error.to_string()))?;
         let session = controller.session(&self.name)?;
-        let events = rules.iter().map(|rule| rule.event.as_str());
+        let events = rules.iter().map(|rule| rule.event.text());
         let names: Vec<_> = events
             .chain(self.channels.iter().map(String::as_str))
             .chain(sinks.iter().map(|sink| -> &str { sink.kind() }))

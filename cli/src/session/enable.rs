@@ -69,7 +69,7 @@ impl Enable {
         sinks.iter_mut().try_for_each(prepare).map_err(failed)?;
         let channels = self.channels.any().then_some("channels");
         let sinks_named = sinks.iter().map(|sink| -> &str { sink.kind() });
-        let names: Vec<_> = rules.iter().map(|rule| rule.event.as_str()).chain(channels).chain(sinks_named).collect();
+        let names: Vec<_> = rules.iter().map(|rule| rule.event.text()).chain(channels).chain(sinks_named).collect();
         let what = format!("enable {}", names.join(" "));
         let generation = session.change(&what, |spec| self.change(spec, &rules, &sinks))?;
         acks::wait(&session, generation, &self.reply)

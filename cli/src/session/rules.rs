@@ -6,7 +6,7 @@ use crate::message;
 use clap::Args;
 use tracepoint_controller::Controller;
 use tracepoint_session_io::ControlError;
-use tracepoint_session_spec::filter::{Expression, FilterError};
+use tracepoint_session_spec::filter::Expression;
 use tracepoint_session_spec::{Limit, Rule, RuleStatistic, SessionSpec};
 
 /// The events to select, and the processes.
@@ -26,16 +26,11 @@ pub(crate) struct RuleArguments {
     #[arg(short, long, value_name = "PID")]
     pub(crate) pid: Option<u32>,
     /// Only events whose fields satisfy a condition, for example `size > 4096 && path == "*.rs"` or `took > 30ms` (docs/filters.md)
-    #[arg(long, value_name = "EXPR", value_parser = expression, allow_hyphen_values = true)]
-    pub(crate) filter: Option<String>,
+    #[arg(long, value_name = "EXPR", allow_hyphen_values = true)]
+    pub(crate) filter: Option<Expression>,
     /// At most this many of these events in each process: `1000/s`, `100k`, `5/15min`, `1000/s burst 20`
     #[arg(long, value_name = "LIMIT")]
     pub(crate) limit: Option<Limit>,
-}
-
-/// Checks the syntax of a filter; the processes check its fields.
-fn expression(text: &str) -> Result<String, FilterError> {
-    Ok(Expression::parse(text)?.text().to_owned())
 }
 
 impl RuleArguments {
@@ -62,13 +57,13 @@ impl RuleArguments {
         let rule = |event: &str| {
             let mut rule = Rule::new(event);
             // An exclusion has no conditions on the event.
-            if !event.starts_with('!') {
-                rule.level.clone_from(&self.level);
+            if !rule.excludes() {
+                rule = self.level.iter().fold(rule, Rule::level);
                 rule.filter.clone_from(&self.filter);
-                rule.limit = self.limit.map(|limit| limit.to_string());
+                rule.limit = self.limit;
             }
-            (rule.exe, rule.process) = (self.exe.clone(), process);
-            rule
+            rule.process = process;
+            self.exe.iter().fold(rule, Rule::exe)
         };
         Ok(given.chain(more.iter().copied()).map(rule).collect())
     }
@@ -110,7 +105,7 @@ pub(super) fn with_each(statistics: &[RuleStatistic], record: bool, rules: Vec<R
             return vec![rule.clone()];
         }
         let with = |statistic: &RuleStatistic| {
-            let mut rule = rule.clone().statistic(statistic);
+            let mut rule = rule.clone().statistic(statistic.clone());
             // A sample is recorded anyway.
             rule.record = record && matches!(statistic, RuleStatistic::Compute(_));
             rule
@@ -174,7 +169,7 @@ pub(crate) fn require_matches(
     waiting: Waiting,
 ) -> Result<(), Failure> {
     let unmatched = controller.unmatched(spec)?;
-    let ours = unmatched.iter().filter(|unmatched| rules.iter().any(|rule| rule.event == unmatched.rule));
+    let ours = unmatched.iter().filter(|unmatched| rules.iter().any(|rule| rule.event.text() == unmatched.rule));
     let mut messages: Vec<_> = ours.map(ToString::to_string).collect();
     // Rules that differ only in their statistics have the same message.
     messages.dedup();

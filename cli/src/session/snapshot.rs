@@ -7,7 +7,7 @@ use clap::Args;
 use std::path::PathBuf;
 use tracepoint_reader::RecoverError;
 use tracepoint_session_io::ControlError;
-use tracepoint_session_spec::{RuleStatistic, SessionSpec};
+use tracepoint_session_spec::SessionSpec;
 
 /// Writes the current contents of a session's rings
 ///
@@ -62,6 +62,5 @@ impl Snapshot {
 /// True if the rules of a session only compute statistics and record nothing.
 fn computes_only(spec: &SessionSpec) -> bool {
     let mut rules = spec.rules().flatten().filter(|rule| !rule.excludes()).peekable();
-    let computes = |text: &String| matches!(text.parse(), Ok(RuleStatistic::Compute(_)));
-    rules.peek().is_some() && rules.all(|rule| !rule.record && rule.statistic.as_ref().is_some_and(computes))
+    rules.peek().is_some() && rules.all(|rule| !rule.records())
 }

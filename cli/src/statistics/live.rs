@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 use tracepoint_controller::{Application, Controller};
 use tracepoint_probes::StatisticSpec;
 use tracepoint_session_io::statistics::SessionStatistics;
-use tracepoint_session_spec::{Rule, RuleStatistic, State};
+use tracepoint_session_spec::{Rule, State};
 
 /// Running programs in place of traces.
 #[derive(Debug, Args)]
@@ -138,7 +138,7 @@ impl ProgramArguments {
         let process = self.pid.map(|pid| controller.process(pid)).transpose()?.map(|process| process.info().key());
         let rules = rules.into_iter().map(|mut rule| {
             rule.process = rule.process.or(process);
-            if rule.excludes() { rule } else { rule.statistic(statistic) }
+            if rule.excludes() { rule } else { rule.statistic(statistic.clone()) }
         });
         Ok(rules.collect())
     }
@@ -246,11 +246,7 @@ struct Computed<'a> {
 fn require_statistic(controller: &Controller, name: &str, timeout: Duration) -> Result<bool, Failure> {
     let session = controller.session(name)?;
     let spec = session.spec()?;
-    let computes = |rule: &Rule| {
-        let statistic = rule.statistic.as_ref().and_then(|text| text.parse().ok());
-        matches!(statistic, Some(RuleStatistic::Compute(_)))
-    };
-    if spec.rules().flatten().any(computes) {
+    if spec.rules().flatten().any(|rule| rule.computes().is_some()) {
         return own::require_computed(&session.wait(spec.generation, timeout)?);
     }
     Err(Failure::Refused(format!(

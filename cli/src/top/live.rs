@@ -127,14 +127,14 @@ impl<'a> Live<'a> {
     fn look_into(&mut self, focus: &Focus) -> Result<(), Failure> {
         let Some(rule) = self.counts.rule(&focus.event) else { return Ok(()) };
         let mut event = rule.clone();
-        (event.event, event.statistic) = (exact(declared(&focus.event)), None);
+        (event.event, event.statistic) = (Rule::new(exact(declared(&focus.event))).event, None);
         let recorded = event.clone().limit(RECORDED);
         let measures = focus.field.as_ref().map(|field| {
             let top = Measure::Top { field: field.clone(), count: FREQUENT };
             [Measure::Histogram { field: field.clone() }, top].map(StatisticSpec::new)
         });
         let rules = |statistic: Option<&StatisticSpec>| -> Vec<Rule> {
-            let statistic = statistic.map(|statistic| event.clone().statistic(statistic));
+            let statistic = statistic.map(|statistic| event.clone().statistic(statistic.clone()));
             statistic.into_iter().chain([recorded.clone()]).collect()
         };
         let first = rules(measures.as_ref().map(|[histogram, _]| histogram));
@@ -251,8 +251,7 @@ impl Source for Live<'_> {
 
 /// The selection of a rule, without its statistic. A latency selects events by its statistic and has none.
 fn selection(rule: &Rule) -> Option<Rule> {
-    let is_latency =
-        rule.statistic.as_ref().and_then(|text| text.parse().ok()).is_some_and(|spec: StatisticSpec| spec.is_latency());
+    let is_latency = rule.computes().is_some_and(StatisticSpec::is_latency);
     let mut selection = rule.clone();
     (selection.statistic, selection.channel, selection.limit, selection.record) = (None, None, None, false);
     let is_of_one_channel = rule.excludes() && rule.channel.is_some();

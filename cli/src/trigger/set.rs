@@ -15,7 +15,7 @@ use std::time::Duration;
 use tracepoint_controller::trigger::{TriggerOptions, Watchers, trigger_remove, trigger_set};
 use tracepoint_controller::{Controller, NamedSession};
 use tracepoint_run_dir::{Ack, TriggerAck};
-use tracepoint_session_spec::{Limit, Rule, SessionSpec, TriggerAction, TriggerCondition};
+use tracepoint_session_spec::{Limit, Rule, SessionSpec, TriggerAction, TriggerCondition, TriggerPartError};
 
 /// A kind of condition on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -142,7 +142,7 @@ impl Trigger {
         options.then = actions;
         options.id.clone_from(&self.id);
         (options.every, options.once_after) = (self.every, self.once_after);
-        options.limit = self.limit.map(|limit| limit.to_string());
+        options.limit = self.limit;
         (options.before, options.after) = (self.before, self.after);
         (options.keep, options.max_size) = (self.keep, self.max_size);
         let described = when.to_string();
@@ -207,13 +207,19 @@ impl Trigger {
         let takes_value =
             matches!(self.when, Kind::Event | Kind::RingFull | Kind::Size | Kind::Signal | Kind::Statistic);
         let (value, actions) = if takes_value { self.words.split_at(1) } else { self.words.split_at(0) };
-        let invalid = |reason| Failure::Usage(format!("the condition `{kind}` cannot be used: {reason}"));
+        let invalid = |reason: String| Failure::Usage(format!("the condition `{kind}` cannot be used: {reason}"));
         let mut when = match (self.when, value) {
             (Kind::Size, [size]) => TriggerCondition::Size(units::size(size).map_err(invalid)?),
-            (_, value) => [std::slice::from_ref(&kind), value].concat().join(" ").parse().map_err(invalid)?,
+            (_, value) => [std::slice::from_ref(&kind), value]
+                .concat()
+                .join(" ")
+                .parse()
+                .map_err(|error: TriggerPartError| invalid(error.to_string()))?,
         };
         if let TriggerCondition::Event(rule) = &mut when {
-            (rule.filter, rule.level, rule.exe) = (self.filter.clone(), self.level.clone(), self.exe.clone());
+            let with_level = self.level.iter().fold(rule.clone(), Rule::level);
+            let with_exe = self.exe.iter().fold(with_level, Rule::exe);
+            *rule = self.filter.iter().fold(with_exe, Rule::filter);
         } else if self.filter.is_some() || self.level.is_some() || self.exe.is_some() {
             return Err(Failure::Usage(format!("`--filter`, `--level` and `--exe` are for `event`, not for `{kind}`")));
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tracepoint_core::private::nearest_names;
 use tracepoint_probes::Measure;
 use tracepoint_session_spec::selection::select;
-use tracepoint_session_spec::{NameRule, Rule, RuleStatistic, SessionSpec};
+use tracepoint_session_spec::{Rule, SessionSpec};
 
 /// Maximum time that processes may take to list their events again.
 const ANSWER: Duration = Duration::from_millis(500);
@@ -108,7 +108,7 @@ impl Controller {
                 0 => mismatch(rule, &names),
                 _ => (Mismatch::Excluded, Vec::new()),
             };
-            Unmatched { rule: rule.event.clone(), processes, nearest, mismatch }
+            Unmatched { rule: rule.event.to_string(), processes, nearest, mismatch }
         };
         let rules = spec.rules().zip(counts).filter_map(|(rule, count)| Some((rule.ok()?, count)));
         let rules = rules.filter(|(rule, count)| !rule.excludes() && (*count == 0 || is_all_excluded));
@@ -118,18 +118,16 @@ impl Controller {
 
 /// Returns the part of a rule that no event satisfies, and the names most similar to the one in the rule.
 fn mismatch(rule: &Rule, names: &BTreeSet<String>) -> (Mismatch, Vec<String>) {
-    let statistic = rule.statistic.as_ref().and_then(|text| text.parse().ok());
-    if let Some(RuleStatistic::Compute(spec)) = &statistic
+    if let Some(spec) = rule.computes()
         && let Measure::Latency { begin, end, .. } = spec.measure()
         && let Some(event) = [begin, end].into_iter().find(|event| !names.contains(*event))
     {
         let nearest = nearest_names(event, names.iter().map(String::as_str));
         return (Mismatch::LatencyEvent(event.clone()), nearest);
     }
-    let matches = |pattern: NameRule| names.iter().any(|name| pattern.matches(name));
     match &rule.level {
-        Some(level) if NameRule::parse(&rule.event).is_ok_and(matches) => (Mismatch::Level(level.clone()), Vec::new()),
-        _ => (Mismatch::Name, nearest(&rule.event, names)),
+        Some(level) if names.iter().any(|name| rule.matches(name)) => (Mismatch::Level(level.to_string()), Vec::new()),
+        _ => (Mismatch::Name, nearest(rule.event.text(), names)),
     }
 }
 

@@ -33,7 +33,7 @@ use tracepoint_session_io::trigger::state::{self, TriggerState};
 use tracepoint_session_io::trigger::{
     ANSWER_TIMEOUT, ActionContext, CoreDump, FireOutcome, TriggerError, TriggerRunner,
 };
-use tracepoint_session_spec::{DrainedBy, RuleStatistic, Threshold, TriggerAction, TriggerCondition, TriggerSpec};
+use tracepoint_session_spec::{DrainedBy, Limit, Threshold, TriggerAction, TriggerCondition, TriggerSpec};
 
 /// Maximum time to wait for a place in the queue of a listener.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -53,7 +53,7 @@ pub struct TriggerOptions {
     /// As [`TriggerSpec::once_after`].
     pub once_after: Option<u64>,
     /// As [`TriggerSpec::limit`].
-    pub limit: Option<String>,
+    pub limit: Option<Limit>,
     /// As [`TriggerSpec::before`].
     pub before: Option<Duration>,
     /// As [`TriggerSpec::after`].
@@ -69,7 +69,7 @@ impl TriggerOptions {
         let mut spec = TriggerSpec::new(when, action);
         spec.id = self.id.clone().unwrap_or_default();
         spec.actions.extend(self.then.iter().cloned());
-        (spec.every, spec.once_after, spec.limit) = (self.every, self.once_after, self.limit.clone());
+        (spec.every, spec.once_after, spec.limit) = (self.every, self.once_after, self.limit);
         (spec.before, spec.after) = (self.before, self.after);
         spec.keep = self.keep.unwrap_or(spec.keep);
         spec.max_size = self.max_size.unwrap_or(spec.max_size);
@@ -90,8 +90,8 @@ pub fn trigger_set(
     action: TriggerAction,
     options: &TriggerOptions,
 ) -> Result<String, TriggerError> {
-    if let TriggerCondition::Statistic(text) = &when {
-        require_statistic(session, text)?;
+    if let TriggerCondition::Statistic(threshold) = &when {
+        require_statistic(session, threshold)?;
     }
     let what = format!("trigger {when}");
     let trigger = options.spec(when, action);
@@ -110,18 +110,10 @@ pub fn trigger_set(
     Ok(id)
 }
 
-/// Fails unless a rule of the session computes the statistic of this condition. A malformed condition is reported when the trigger is
-/// added.
-fn require_statistic(session: &NamedSession<'_>, condition: &str) -> Result<(), TriggerError> {
-    let Ok(Threshold { statistic, .. }) = condition.parse() else { return Ok(()) };
-    let (wanted, spec) = (statistic.to_string(), session.spec()?);
-    let texts = spec.rules().flatten().filter_map(|rule| rule.statistic.as_ref()?.parse().ok());
-    let computed: BTreeSet<_> = texts
-        .filter_map(|statistic| match statistic {
-            RuleStatistic::Compute(spec) => Some(spec.to_string()),
-            RuleStatistic::Sample { .. } => None,
-        })
-        .collect();
+/// Fails unless a rule of the session computes the statistic of this condition.
+fn require_statistic(session: &NamedSession<'_>, condition: &Threshold) -> Result<(), TriggerError> {
+    let (wanted, spec) = (condition.statistic.to_string(), session.spec()?);
+    let computed: BTreeSet<_> = spec.rules().flatten().filter_map(|rule| Some(rule.computes()?.to_string())).collect();
     if computed.contains(&wanted) {
         return Ok(());
     }

@@ -13,10 +13,7 @@ use tracepoint_session::sinks::account::Account;
 use tracepoint_session_spec::{ChannelSpec, Rule, SinkSpec, State};
 
 fn rule(event: &str, channel: &str, filter: Option<&str>) -> Rule {
-    let mut rule = Rule::new(event);
-    rule.channel = Some(channel.to_owned());
-    rule.filter = filter.map(str::to_owned);
-    rule
+    filter.into_iter().fold(Rule::new(event).channel(channel), Rule::filter)
 }
 
 fn flight() -> ChannelSpec {

@@ -8,9 +8,8 @@ use tracepoint_run_dir::{Ack, AckState, RuleAck};
 use tracepoint_session_spec::{Rule, SinkSpec};
 
 fn rule(event: &str, filter: Option<&str>, limit: Option<&str>) -> Rule {
-    let mut rule = Rule::new(event);
-    (rule.filter, rule.limit) = (filter.map(str::to_owned), limit.map(str::to_owned));
-    rule
+    let rule = filter.into_iter().fold(Rule::new(event), Rule::filter);
+    limit.into_iter().fold(rule, Rule::limit)
 }
 
 /// A session with these rules, which writes CTF.

@@ -206,9 +206,7 @@ fn rules_choose_processes() -> Outcome {
     let mut rule = Rule::new("traced:tick");
     rule.process = Some(place.controller.process(one.id())?.info().key());
     spec.add_rule(&rule)?;
-    let mut rule = Rule::new("traced:tock");
-    rule.exe = Some("no-such-program".to_owned());
-    spec.add_rule(&rule)?;
+    spec.add_rule(&Rule::new("traced:tock").exe("no-such-program"))?;
     let session = place.controller.create("choice", &spec)?;
     let states: Vec<_> = place.acks(&session).into_iter().map(|ack| (ack.process.pid, ack.events, ack.rules)).collect();
     let mut expected = [(one.id(), 1, vec![Some(RuleAck::Events(1)), None]), (other.id(), 0, vec![None, None])];

@@ -356,8 +356,8 @@ fn a_statistic_over_its_limit_is_a_condition() -> Outcome {
     let place = Place::new();
     let mut shop = start(&place, "statistics::a_statistic_over_its_limit_is_a_condition");
     let mut spec = spec(&[Rule::new("shop:answered").statistic("hist(size) by path")]);
-    spec.trigger(TriggerCondition::Statistic("max of hist(size) by path > 500".to_owned()), TriggerAction::Stop)?;
-    spec.trigger(TriggerCondition::Statistic("rate of count > 1".to_owned()), TriggerAction::Stop)?;
+    spec.trigger(TriggerCondition::Statistic("max of hist(size) by path > 500".parse()?), TriggerAction::Stop)?;
+    spec.trigger(TriggerCondition::Statistic("rate of count > 1".parse()?), TriggerAction::Stop)?;
     let session = place.controller.create("numbers", &spec)?;
     let ack = only(place.acks(&session));
     assert_eq!((&ack.triggers["t1"], &ack.triggers["t2"]), (&TriggerAck::Events(1), &TriggerAck::Events(0)));

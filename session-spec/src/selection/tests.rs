@@ -18,8 +18,9 @@ fn rules_choose_events_of_processes() -> Outcome {
         ("e:*", None, None, Some(ProcessKey::new(7, 2))),
         ("nothing:*", None, None, None),
     ] {
-        let mut rule = Rule::new(event);
-        (rule.level, rule.exe, rule.process) = (level.map(str::to_owned), exe.map(str::to_owned), process);
+        let rule = level.into_iter().fold(Rule::new(event), Rule::level);
+        let mut rule = exe.into_iter().fold(rule, Rule::exe);
+        rule.process = process;
         spec.add_rule(&rule)?;
     }
     let event = |name: &str, level| Candidate { name: name.to_owned(), level };

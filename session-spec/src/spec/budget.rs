@@ -1,5 +1,6 @@
 //! The budget of a session: its maximum cost in a process.
 
+use super::SpecError;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -25,19 +26,19 @@ impl BudgetSpec {
         Self { cpu_percent, bytes_per_second, round: 0 }
     }
 
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub(super) fn check(&self) -> Result<(), SpecError> {
         if self.cpu_percent.is_none() && self.bytes_per_second.is_none() {
-            return Err("the budget has no limit: set `cpu_percent` or `bytes_per_second`".to_owned());
+            return Err(SpecError::invalid("the budget has no limit: set `cpu_percent` or `bytes_per_second`"));
         }
         if self.bytes_per_second == Some(0) {
-            return Err(
-                "a budget of 0 bytes would record nothing; leave `bytes_per_second` out or make it larger".to_owned()
-            );
+            return Err(SpecError::invalid(
+                "a budget of 0 bytes would record nothing; leave `bytes_per_second` out or make it larger",
+            ));
         }
         if self.bytes_per_second.is_some_and(|bytes| i64::try_from(bytes).is_err())
             || i64::try_from(self.round).is_err()
         {
-            return Err("a number of the budget does not fit into 63 bits".to_owned());
+            return Err(SpecError::invalid("a number of the budget does not fit into 63 bits"));
         }
         Ok(())
     }

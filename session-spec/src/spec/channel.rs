@@ -96,7 +96,10 @@ impl ChannelSpec {
             let text = format!("unknown policy `{}`; there are {}", self.policy, known.join(", "));
             return Err(self.error(&text));
         }
-        self.contexts.iter().try_for_each(|name| context::find(name).map(drop)).map_err(|text| self.error(&text))?;
+        self.contexts
+            .iter()
+            .try_for_each(|name| context::find(name).map(drop))
+            .map_err(|error| self.error(&error.to_string()))?;
         self.channel().check().map_err(|error| self.error(&error.to_string()))
     }
 

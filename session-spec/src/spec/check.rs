@@ -39,7 +39,7 @@ impl SessionSpec {
             self.sinks.iter().try_for_each(|sink| sink.check_room(channel.packet_size()))?;
             channel.check()?;
         }
-        self.budget.as_ref().map_or(Ok(()), BudgetSpec::check).map_err(SpecError::invalid)
+        self.budget.as_ref().map_or(Ok(()), BudgetSpec::check)
     }
 
     /// Checks that the sinks of a remote consumer fit the session's packets.

@@ -17,13 +17,15 @@ pub(super) fn name(context: Context) -> &'static str {
     CONTEXTS.iter().find(|(_, known)| *known == context).map_or("", |(name, _)| name)
 }
 
+/// There is no context of this name.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown context `{0}`; there are {known}", known = CONTEXTS.map(|(name, _)| name).join(", "))]
+pub(super) struct UnknownContext(String);
+
 /// The context of this name.
-pub(super) fn find(name: &str) -> Result<Context, String> {
+pub(super) fn find(name: &str) -> Result<Context, UnknownContext> {
     let found = CONTEXTS.iter().find(|(known, _)| *known == name).map(|(_, context)| *context);
-    found.ok_or_else(|| {
-        let known = CONTEXTS.map(|(name, _)| name).join(", ");
-        format!("unknown context `{name}`; there are {known}")
-    })
+    found.ok_or_else(|| UnknownContext(name.to_owned()))
 }
 
 #[cfg(test)]
@@ -36,6 +38,6 @@ mod tests {
         for (name, context) in CONTEXTS {
             assert_eq!(find(name), Ok(context));
         }
-        assert!(find("weather").is_err_and(|reason| reason.contains("there are process, thread,")));
+        assert!(find("weather").is_err_and(|error| error.to_string().contains("there are process, thread,")));
     }
 }

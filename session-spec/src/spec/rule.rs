@@ -1,27 +1,38 @@
 //! A rule of a session: selects events in some processes, under conditions, for one channel.
+//!
+//! A rule has three forms: its text (the keys of a `[[rule]]`, in `rule/text.rs`; an entry of a description keeps it), a [`Rule`], which is
+//! parsed, and for each event that it matches the [`Condition`](crate::event_filter::Condition), which is compiled for the event's fields.
 
-mod compiled;
 mod entry;
 mod error;
 mod level;
 mod name;
+mod program;
 mod statistic;
+mod text;
 
-pub use compiled::Compiled;
 pub use entry::RuleEntry;
 pub use error::{RuleError, RuleProblem};
-pub use level::LevelRule;
-pub use name::NameRule;
-pub use statistic::RuleStatistic;
+pub use level::{LevelError, LevelRule};
+pub use name::{NameRule, NameRuleError};
+pub use program::ProgramPattern;
+pub use statistic::{RuleStatistic, RuleStatisticError};
 
-use crate::glob::Glob;
+use crate::filter::Expression;
+use crate::limit::Limit;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::num::NonZeroU64;
+use std::ops::Range;
+use text::RuleText;
+use tracepoint_core::Level;
+use tracepoint_probes::StatisticSpec;
 use tracepoint_reader::process::ProcessKey;
 
 /// Selects events to record or exclude in some processes, with optional conditions.
 ///
-/// The texts are parsed when the session starts or the rule is added; an invalid rule is then an error.
+/// Conditions are values, or texts that are parsed at once. An invalid text makes the rule invalid, which is an error when the session starts
+/// or the rule is added.
 ///
 /// ```
 /// use tracepoint_session_spec::{Limit, Rule};
@@ -29,38 +40,33 @@ use tracepoint_reader::process::ProcessKey;
 /// let rule = Rule::new("io:*").level("<=info").filter("n > 4096").limit("1000/s");
 /// assert_eq!(rule, Rule::new("io:*").level("<=info").filter("n > 4096").limit(Limit::per_second(1000)));
 /// assert_eq!(Rule::from("!io:poll"), Rule::new("!io:poll"));
+/// assert!(Rule::new("io:*").limit("many").check().is_err());
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "RuleText", into = "RuleText")]
 #[non_exhaustive]
 pub struct Rule {
     /// A pattern for `provider:name`; a pattern that starts with `!` excludes the events that it matches.
-    pub event: String,
+    pub event: NameRule,
     /// Restricts it to events of these levels: `<=info`, `==err`, `>=debug`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub level: Option<String>,
+    pub level: Option<LevelRule>,
     /// Restricts it to programs whose path, or its last component, matches this pattern.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub exe: Option<String>,
+    pub exe: Option<ProgramPattern>,
     /// Restricts it to this process.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub process: Option<ProcessKey>,
-    /// Restricts it to events whose fields satisfy this [expression](crate::filter::Expression).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub filter: Option<String>,
-    /// Maximum rate of the events that pass the filter, in each process: a [`Limit`](crate::Limit).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub limit: Option<String>,
+    /// Restricts it to events whose fields satisfy this expression.
+    pub filter: Option<Expression>,
+    /// Maximum rate of the events that pass the filter, in each process.
+    pub limit: Option<Limit>,
     /// The channel of the session that the events go into; by default the default channel. An excluding rule excludes events from this
     /// channel; by default from all channels.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub channel: Option<String>,
-    /// A statistic of the events that replaces recording each of them: a [`RuleStatistic`], such as `count by route` or `sample(1/100)`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub statistic: Option<String>,
+    /// A statistic of the events that replaces recording each of them, such as `count by route` or `sample(1/100)`.
+    pub statistic: Option<RuleStatistic>,
     /// True if a rule that computes a statistic also records its events. A rule without a statistic, or with a sample, always records.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub record: bool,
+    /// The problem of the first text that could not be parsed.
+    problem: Option<Box<RuleProblem>>,
 }
 
 impl Rule {
@@ -68,13 +74,29 @@ impl Rule {
     /// matches one, `[a-m]` matches one of a set; a pattern that starts with `!` excludes the matching events, regardless of the other
     /// rules.
     pub fn new(event: impl Into<String>) -> Self {
-        Self { event: event.into(), ..Self::default() }
+        let event = event.into();
+        let (event, problem) = match NameRule::parse(&event) {
+            Ok(rule) => (rule, None),
+            Err(error) => (NameRule::invalid(event), Some(Box::new(error.into()))),
+        };
+        Self {
+            event,
+            level: None,
+            exe: None,
+            process: None,
+            filter: None,
+            limit: None,
+            channel: None,
+            statistic: None,
+            record: false,
+            problem,
+        }
     }
 
     /// Restricts the rule to events of certain levels: `<=info` (at least as important as info), `==err`, `>=debug`.
     #[must_use]
-    pub fn level(mut self, level: impl Into<String>) -> Self {
-        self.level = Some(level.into());
+    pub fn level(mut self, level: impl TryInto<LevelRule, Error: Into<RuleProblem>>) -> Self {
+        self.level = self.convert(level);
         self
     }
 
@@ -84,17 +106,16 @@ impl Rule {
     /// An event that matches several rules is recorded if one of them accepts it. A rule does not apply to an event that lacks a field of
     /// the filter, or whose field has a type that cannot be compared; a notice reports this if no other rule records the event.
     #[must_use]
-    pub fn filter(mut self, filter: impl Into<String>) -> Self {
-        self.filter = Some(filter.into());
+    pub fn filter(mut self, filter: impl TryInto<Expression, Error: Into<RuleProblem>>) -> Self {
+        self.filter = self.convert(filter);
         self
     }
 
     /// Limits the rate of the events that the filter accepts, summed over all events of the rule: a [`Limit`](crate::Limit), or its text
     /// (`1000/s`, `5/15min`, `1000/s burst 20`). Further events are counted as suppressed.
     #[must_use]
-    #[expect(clippy::needless_pass_by_value, reason = "a text or a `Limit` reads best by value")]
-    pub fn limit(mut self, limit: impl ToString) -> Self {
-        self.limit = Some(limit.to_string());
+    pub fn limit(mut self, limit: impl TryInto<Limit, Error: Into<RuleProblem>>) -> Self {
+        self.limit = self.convert(limit);
         self
     }
 
@@ -113,9 +134,8 @@ impl Rule {
     ///
     /// Several rules for the same events compute several statistics.
     #[must_use]
-    #[expect(clippy::needless_pass_by_value, reason = "a text or a `RuleStatistic` reads best by value")]
-    pub fn statistic(mut self, statistic: impl ToString) -> Self {
-        self.statistic = Some(statistic.to_string());
+    pub fn statistic(mut self, statistic: impl TryInto<RuleStatistic, Error: Into<RuleProblem>>) -> Self {
+        self.statistic = self.convert(statistic);
         self
     }
 
@@ -128,8 +148,8 @@ impl Rule {
 
     /// Restricts the rule to programs whose path, or its last component, matches this pattern.
     #[must_use]
-    pub fn exe(mut self, pattern: impl Into<String>) -> Self {
-        self.exe = Some(pattern.into());
+    pub fn exe(mut self, pattern: impl TryInto<ProgramPattern, Error: Into<RuleProblem>>) -> Self {
+        self.exe = self.convert(pattern);
         self
     }
 
@@ -140,22 +160,78 @@ impl Rule {
         self
     }
 
-    /// Returns whether it excludes events.
-    pub fn excludes(&self) -> bool {
-        self.event.starts_with('!')
+    /// Converts a part; a text that cannot be parsed makes the rule invalid.
+    fn convert<T>(&mut self, part: impl TryInto<T, Error: Into<RuleProblem>>) -> Option<T> {
+        match part.try_into() {
+            Ok(part) => Some(part),
+            Err(error) => {
+                self.problem.get_or_insert_with(|| Box::new(error.into()));
+                None
+            }
+        }
     }
 
-    /// Returns whether the rule records its events: all that its conditions select, or a sample. True for a malformed rule.
-    pub fn records(&self) -> bool {
-        let computes = |text: &String| matches!(text.parse(), Ok(RuleStatistic::Compute(_)));
-        !self.excludes() && (self.record || !self.statistic.as_ref().is_some_and(computes))
+    /// Checks that all parts are valid, and can be combined.
+    ///
+    /// # Errors
+    ///
+    /// The first problem found.
+    pub fn check(&self) -> Result<(), RuleError> {
+        let invalid = self.problem.as_deref().cloned();
+        let limit = || self.limit.and_then(|limit| limit.check().err()).map(RuleProblem::Limit);
+        let problem = invalid.or_else(|| self.conflict()).or_else(limit);
+        problem.map_or(Ok(()), |problem| Err(self.error(problem)))
+    }
+
+    /// Returns the reason why the parts cannot be combined.
+    fn conflict(&self) -> Option<RuleProblem> {
+        let (excludes, records) = (self.excludes(), self.records());
+        if excludes && (self.filter.is_some() || self.limit.is_some()) {
+            return Some(RuleProblem::ConditionOnExclusion);
+        }
+        let why = match self {
+            Self { statistic: None, record: true, .. } if !excludes => {
+                "a rule without a statistic records anyway; leave `record` out, or give it a statistic"
+            }
+            Self { statistic, record, .. } if excludes && (statistic.is_some() || *record) => {
+                "a rule that excludes events (`!`) takes none; it excludes them from the statistics of the other rules, too"
+            }
+            Self { limit: Some(_), .. } if !records && !excludes => {
+                "a limit is for events that are recorded, and a statistic counts all; leave the limit out, or add `record`"
+            }
+            Self { channel: Some(_), .. } if !records && !excludes => {
+                "a channel is for events that are recorded; leave the channel out, or add `record`"
+            }
+            _ => return None,
+        };
+        Some(RuleProblem::Statistic(why.to_owned()))
+    }
+
+    /// Returns whether it excludes events.
+    pub const fn excludes(&self) -> bool {
+        self.event.excludes()
+    }
+
+    /// Returns whether the rule records its events: all that its conditions select, or a sample.
+    pub const fn records(&self) -> bool {
+        !self.excludes() && (self.record || self.computes().is_none())
+    }
+
+    /// The statistic that it computes, if it has one that is not a sample.
+    pub const fn computes(&self) -> Option<&StatisticSpec> {
+        if let Some(RuleStatistic::Compute(spec)) = &self.statistic { Some(spec) } else { None }
+    }
+
+    /// The N of its sample, if it has one: one in N events is recorded.
+    pub const fn sample(&self) -> Option<NonZeroU64> {
+        if let Some(RuleStatistic::Sample { one_in }) = self.statistic { Some(one_in) } else { None }
     }
 
     /// Checks that the rule's channel is in `names`, the channels of the session.
     pub(super) fn check_channel(&self, names: &[&str]) -> Result<(), RuleError> {
         match &self.channel {
             Some(channel) if !names.contains(&channel.as_str()) => {
-                Err(self.problem(RuleProblem::NoChannel { channel: channel.clone(), known: names.join(", ") }))
+                Err(self.error(RuleProblem::NoChannel { channel: channel.clone(), known: names.join(", ") }))
             }
             _ => Ok(()),
         }
@@ -163,27 +239,37 @@ impl Rule {
 
     /// Returns whether its pattern matches the name of an event.
     pub fn matches(&self, name: &str) -> bool {
-        NameRule::parse(&self.event).is_ok_and(|rule| rule.matches(name))
+        self.event.matches(name)
     }
 
-    /// Returns whether it may apply to this process, regardless of the process's events.
-    pub(super) fn concerns(&self, process: ProcessKey, exe: &str) -> bool {
-        // A malformed pattern matches nothing.
-        let is_program = |pattern: &String| Glob::parse(pattern).is_ok_and(|glob| is_program(&glob, exe));
-        !self.excludes()
-            && self.process.is_none_or(|wanted| wanted == process)
-            && self.exe.as_ref().is_none_or(is_program)
+    /// Returns whether its pattern and its condition on levels match an event.
+    pub fn selects(&self, name: &str, level: Level) -> bool {
+        self.level.as_ref().is_none_or(|wanted| wanted.matches(level)) && self.matches(name)
     }
 
-    fn problem(&self, problem: RuleProblem) -> RuleError {
-        RuleError { rule: self.event.clone(), problem }
+    /// Returns whether it applies to this process, regardless of the process's events.
+    pub fn is_for(&self, process: ProcessKey, exe: &str) -> bool {
+        self.process.is_none_or(|wanted| wanted == process)
+            && self.exe.as_ref().is_none_or(|pattern| pattern.matches(exe))
     }
-}
 
-/// Returns whether a pattern matches a program: its path, or the last component of the path.
-fn is_program(glob: &Glob, exe: &str) -> bool {
-    let last = exe.rsplit('/').next().unwrap_or(exe);
-    glob.matches_str(exe) || glob.matches_str(last)
+    /// Returns the indices of the session's channels that the rule applies to: the channel that it names; without a name, the default
+    /// channel if the rule includes events, and all channels if it excludes them.
+    pub(crate) fn channels(&self, names: &[&str]) -> Range<usize> {
+        match &self.channel {
+            Some(channel) => {
+                let index = names.iter().position(|name| name == channel);
+                index.map_or(0..0, |index| index..index + 1)
+            }
+            None if self.excludes() => 0..names.len(),
+            None => 0..1,
+        }
+    }
+
+    /// An error about this rule.
+    pub(crate) fn error(&self, problem: RuleProblem) -> RuleError {
+        RuleError { rule: self.event.to_string(), problem }
+    }
 }
 
 impl From<&str> for Rule {

@@ -1,6 +1,7 @@
 //! Parsing of `session.toml`, and refusal of invalid descriptions.
 
 use super::*;
+use crate::Limit;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 use std::time::Duration;
@@ -19,15 +20,15 @@ fn spec() -> Result<SessionSpec, SpecError> {
     spec.channel.max_rings = Some(3);
     spec.budget = Some(BudgetSpec::new("1.5%".parse().ok(), Some(10 << 20)));
     spec.sinks.push(SinkSpec::ctf("/tmp/out").into());
-    let mut rule = Rule::new("sched:*");
-    rule.level = Some("<=info".to_owned());
-    rule.exe = Some("server*".to_owned());
-    rule.process = Some(ProcessKey::new(7, 4711));
-    rule.filter = Some("prev_comm == \"a\\\"b*\" && n > 1".to_owned());
-    rule.limit = Some("1000/s burst 20".to_owned());
+    let rule = Rule::new("sched:*")
+        .level("<=info")
+        .exe("server*")
+        .process(ProcessKey::new(7, 4711))
+        .filter("prev_comm == \"a\\\"b*\" && n > 1")
+        .limit("1000/s burst 20")
+        .channel("flight");
     spec.channels.push(ChannelSpec::overwrite(64 << 10).named("flight"));
     spec.channels[0].contexts = vec!["thread".to_owned(), "cpu".to_owned()];
-    rule.channel = Some("flight".to_owned());
     assert!(spec.add_rule(&rule)?);
     assert!(!spec.add_rule(&rule)?, "it exists already");
     assert!(spec.add_rule(&Rule::new("!sched:idle"))?);
@@ -73,7 +74,7 @@ fn an_unknown_rule_does_not_affect_the_others() -> Outcome {
         + "\n[[rule]]\nevent = \"a:*\"\nsampled = 7\n\n[[rule]]\nevent = \"b:*\"\nlevel = \"<=loud\"\n\n[[rule]]\nevent = \"c:*\"\nfilter = \"n >\"\n";
     let spec = SessionSpec::parse(text.as_bytes())?;
     let rules: Vec<_> =
-        spec.rules().map(|rule| rule.map(|rule| rule.event.as_str()).map_err(ToString::to_string)).collect();
+        spec.rules().map(|rule| rule.map(|rule| rule.event.text()).map_err(ToString::to_string)).collect();
     assert_eq!(rules[..2], [Ok("sched:*"), Ok("!sched:idle")]);
     let [Err(key), Err(level), Err(filter)] = &rules[2..] else { return Err(format!("{rules:?}").into()) };
     assert!(key.contains("`a:*`") && key.contains("unknown field `sampled`"), "{key}");
@@ -283,6 +284,33 @@ fn a_dt_file_has_room_for_the_packets_of_each_channel() -> Outcome {
     Ok(())
 }
 
+/// A text that cannot be parsed makes the rule invalid; it is never a rule without that condition.
+#[test]
+fn a_rule_with_an_invalid_part_is_refused() -> Outcome {
+    let mut spec = spec()?;
+    for (rule, part) in [
+        (Rule::new("sched"), "rule `sched`: it names no provider"),
+        (Rule::new("sched:*").level("loud"), "the level `loud` cannot be used"),
+        (Rule::new("sched:*").exe("[").level("info"), "`[` is not a pattern for executables"),
+        (Rule::new("sched:*").filter("n >").filter("n > 1"), "the filter cannot be used"),
+        (Rule::new("sched:*").limit("many"), "the limit `many` cannot be used: expected"),
+        (Rule::new("sched:*").limit(Limit::per_second(0)), "lets nothing pass"),
+        (Rule::new("sched:*").statistic("sum(n)"), "the statistic cannot be used"),
+        (Rule::new("!sched:*").filter("n > 1"), "takes no filter"),
+        (Rule::new("sched:*").statistic("count").limit("5/s"), "a limit is for events that are recorded"),
+    ] {
+        let before = spec.clone();
+        let error = spec.add_rule(&rule).expect_err(part).to_string();
+        assert!(error.contains(part), "{part}: {error}");
+        assert_eq!((spec.enable(&rule).is_err(), spec.disable(&rule), spec.remove_rule(&rule)), (true, 0, 0), "{part}");
+        assert_eq!(spec, before);
+        spec.push_rule(&rule);
+        assert_eq!(spec.first_bad_rule().map(|bad| bad.to_string()), Some(error));
+        spec = before;
+    }
+    Ok(())
+}
+
 /// An agent reports an unknown channel like any other part of a rule that it does not understand.
 #[test]
 fn a_rule_with_an_unknown_channel_does_not_affect_the_others() -> Outcome {
@@ -293,9 +321,7 @@ fn a_rule_with_an_unknown_channel_does_not_affect_the_others() -> Outcome {
     let error = rules[2].as_ref().expect_err("no such channel");
     assert_eq!(error, "rule `a:*`: the session has no channel `b`; it has channel0, flight");
     assert!(matches!(SessionSpec::parse_strictly(text.as_bytes()), Err(SpecError::Rule(_))));
-    let mut rule = Rule::new("a:*");
-    rule.channel = Some("b".to_owned());
-    let added = spec.clone().add_rule(&rule);
+    let added = spec.clone().add_rule(&Rule::new("a:*").channel("b"));
     assert!(matches!(added, Err(SpecError::Rule(_))), "{added:?}");
     Ok(())
 }

@@ -3,6 +3,7 @@
 mod action;
 mod condition;
 mod entry;
+mod error;
 #[cfg(test)]
 mod tests;
 mod threshold;
@@ -10,10 +11,11 @@ mod threshold;
 pub use action::TriggerAction;
 pub use condition::{TriggerCondition, signal_number};
 pub use entry::TriggerEntry;
-pub use threshold::{Aggregate, Threshold};
+pub use error::TriggerPartError;
+pub use threshold::{Aggregate, Threshold, ThresholdError};
 
 use super::SpecError;
-use crate::limit::Limit;
+use crate::limit::{Limit, LimitError};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -56,7 +58,7 @@ pub struct TriggerSpec {
     pub once_after: Option<u64>,
     /// Maximum rate of the actions, for example `5/h`: a [`Limit`] without a burst.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limit: Option<String>,
+    pub limit: Option<Limit>,
     /// Time before the occurrence from which its snapshots include events; by default everything in the rings. In files: `10s`.
     #[serde(default, with = "duration", skip_serializing_if = "Option::is_none")]
     pub before: Option<Duration>,
@@ -69,6 +71,9 @@ pub struct TriggerSpec {
     /// Maximum total size of its kept snapshots in bytes; the default is 1 GiB.
     #[serde(default = "TriggerSpec::default_size")]
     pub max_size: u64,
+    /// The problem of a limit whose text could not be parsed.
+    #[serde(skip)]
+    invalid_limit: Option<LimitError>,
 }
 
 impl TriggerSpec {
@@ -85,6 +90,7 @@ impl TriggerSpec {
             after: None,
             keep: Self::default_keep(),
             max_size: Self::default_size(),
+            invalid_limit: None,
         }
     }
 
@@ -118,9 +124,11 @@ impl TriggerSpec {
 
     /// Limits how often it acts: a [`Limit`], or its text, such as `5/h`.
     #[must_use]
-    #[expect(clippy::needless_pass_by_value, reason = "a text or a `Limit` reads best by value")]
-    pub fn limit(mut self, limit: impl ToString) -> Self {
-        self.limit = Some(limit.to_string());
+    pub fn limit(mut self, limit: impl TryInto<Limit, Error: Into<LimitError>>) -> Self {
+        match limit.try_into() {
+            Ok(limit) => (self.limit, self.invalid_limit) = (Some(limit), None),
+            Err(error) => self.invalid_limit = Some(error.into()),
+        }
         self
     }
 
@@ -162,7 +170,7 @@ impl TriggerSpec {
 
     /// Returns how many times it may act in which period; `None` for no limit.
     pub fn at_most(&self) -> Option<(usize, Duration)> {
-        let limit: Limit = self.limit.as_ref()?.parse().ok()?;
+        let limit = self.limit?;
         Some((usize::try_from(limit.events()).ok()?, limit.period()))
     }
 
@@ -175,8 +183,8 @@ impl TriggerSpec {
         if self.actions.is_empty() || self.actions.len() > MAX_ACTIONS {
             return bad(format!("it must have 1 to {MAX_ACTIONS} actions"));
         }
-        if let Err(reason) = self.when.check().and_then(|()| self.actions.iter().try_for_each(TriggerAction::check)) {
-            return bad(reason);
+        if let Err(error) = self.when.check().and_then(|()| self.actions.iter().try_for_each(TriggerAction::check)) {
+            return bad(error.to_string());
         }
         let has_window = self.before.is_some() || self.after.is_some();
         if has_window && !self.actions.iter().any(|action| matches!(action, TriggerAction::Snapshot(_))) {
@@ -191,8 +199,8 @@ impl TriggerSpec {
         if self.every.is_some() && self.once_after.is_some() {
             return bad("it either acts on each Nth occurrence (`every`) or once (`once_after`)".to_owned());
         }
-        if let Some(limit) = &self.limit {
-            match limit.parse::<Limit>() {
+        if let Some(limit) = self.invalid_limit.clone().map(Err).or(self.limit.map(Ok)) {
+            match limit.and_then(Limit::check) {
                 Err(error) => return bad(error.to_string()),
                 Ok(limit) if limit.events() > MAX_LIMIT || limit.has_burst() => {
                     return bad(format!("its limit must be at most {MAX_LIMIT} in a period, without a burst"));

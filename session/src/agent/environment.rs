@@ -46,7 +46,7 @@ pub(super) fn start(context: &Context, notices: &mut Vec<Notice>) -> Option<Runn
     for (rule, applies) in spec.rules().zip(&matched.rules) {
         if let (Ok(rule), Some(Ok(0))) = (rule, applies) {
             let names: Vec<_> = context.events.iter().map(PlannedEvent::declared).collect();
-            let nearest = nearest_names(&rule.event, names.iter().map(String::as_str));
+            let nearest = nearest_names(rule.event.text(), names.iter().map(String::as_str));
             let hint =
                 if nearest.is_empty() { String::new() } else { format!("; did you mean {}?", nearest.join(" or ")) };
             problem(format!("no event matches `{}`{hint}", rule.event));
@@ -110,9 +110,9 @@ fn parse(text: &str) -> Result<(SessionSpec, Target), SpecError> {
     let mut spec = SessionSpec::new();
     let events = if events.is_empty() { vec!["*"] } else { events };
     for event in events {
-        let mut rule = Rule::new(event);
-        rule.level = levels.first().filter(|_| !event.starts_with('!')).map(|&level| level.to_owned());
-        spec.add_rule(&rule)?;
+        let rule = Rule::new(event);
+        let level = levels.first().filter(|_| !rule.excludes());
+        spec.add_rule(&level.map_or(rule.clone(), |level| rule.level(*level)))?;
     }
     Ok((spec, target))
 }
@@ -146,9 +146,13 @@ mod tests {
             ("==err=ctf:out", &["*"], Some("==err"), ctf("out")),
         ] {
             let (spec, target) = parse(text)?;
-            let read: Vec<_> = spec.rules().flatten().map(|rule| rule.event.as_str()).collect();
+            let read: Vec<_> = spec.rules().flatten().map(|rule| rule.event.text()).collect();
             assert_eq!((&read[..], target), (rules, expected), "{text}");
-            assert!(spec.rules().flatten().all(|rule| rule.level.as_deref() == level || rule.event.starts_with('!')));
+            assert!(
+                spec.rules()
+                    .flatten()
+                    .all(|rule| rule.excludes() || rule.level.as_ref().map(ToString::to_string).as_deref() == level)
+            );
         }
         Ok(())
     }

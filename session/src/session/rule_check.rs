@@ -6,7 +6,7 @@ use crate::rule_match::RuleMatch;
 use tracepoint_core::private::nearest_names;
 use tracepoint_probes::Measure;
 use tracepoint_run_dir::notice::Notice;
-use tracepoint_session_spec::{NameRule, Rule, RuleStatistic, SessionSpec};
+use tracepoint_session_spec::{Rule, SessionSpec};
 
 /// Fails if the rule `added` is invalid, or includes events and matches none.
 pub(super) fn check_added(
@@ -39,7 +39,7 @@ pub(super) fn check_matched(
         match (rule, applies) {
             (Err(error), _) | (_, Some(Err(error))) => return Err(error.clone().into()),
             (Ok(rule), Some(Ok(0))) if rule.excludes() => {
-                notices.push(Notice::UselessExclusion { rule: rule.event.clone() });
+                notices.push(Notice::UselessExclusion { rule: rule.event.to_string() });
             }
             (Ok(rule), Some(Ok(0))) => return Err(no_match(rule, all)),
             _ => {}
@@ -61,23 +61,19 @@ pub(super) fn check_matched(
 
 /// Returns the event of the rule's latency that the program does not have.
 fn missing_end(rule: &Rule, all: &[PlannedEvent]) -> Option<String> {
-    let Some(Ok(RuleStatistic::Compute(spec))) = rule.statistic.as_ref().map(|text| text.parse()) else { return None };
-    let Measure::Latency { begin, end, .. } = spec.measure() else { return None };
+    let Measure::Latency { begin, end, .. } = rule.computes()?.measure() else { return None };
     [begin, end].into_iter().find(|name| !all.iter().any(|event| event.declared() == **name)).cloned()
 }
 
 /// Explains why `rule`, which includes events, matches none.
 fn no_match(rule: &Rule, all: &[PlannedEvent]) -> SessionError {
-    let mut any_level = rule.clone();
-    (any_level.level, any_level.filter, any_level.limit) = (None, None, None);
-    let pattern = NameRule::parse(&any_level.event).ok();
     if let Some(event) = missing_end(rule, all) {
         let nearest = nearest_names(&event, all.iter().map(|event| event.name.as_str()));
         return SessionError::NoMatch { rule: event, nearest };
     }
     let levels: Vec<_> = all
         .iter()
-        .filter(|event| pattern.as_ref().is_some_and(|pattern| pattern.matches(&event.declared())))
+        .filter(|event| rule.matches(&event.declared()))
         .map(PlannedEvent::level)
         .collect();
     if let (Some(level), Some(most_important)) = (&rule.level, levels.iter().min()) {
@@ -89,6 +85,6 @@ fn no_match(rule: &Rule, all: &[PlannedEvent]) -> SessionError {
         return SessionError::NothingLeft { reason };
     }
     let names: Vec<_> = all.iter().map(PlannedEvent::declared).collect();
-    let nearest = nearest_names(&rule.event, names.iter().map(String::as_str));
-    SessionError::NoMatch { rule: rule.event.clone(), nearest }
+    let nearest = nearest_names(rule.event.text(), names.iter().map(String::as_str));
+    SessionError::NoMatch { rule: rule.event.to_string(), nearest }
 }

@@ -6,7 +6,7 @@ use tracepoint_core::Marker;
 use tracepoint_core::private::nearest_names;
 use tracepoint_probes::{FieldKind, Role, StatisticError, StatisticSpec};
 use tracepoint_session_spec::event_filter::{EventFilter, RateConditions, RuleConditions};
-use tracepoint_session_spec::{Compiled, Rule, RuleEntry, RuleProblem};
+use tracepoint_session_spec::{Rule, RuleEntry, RuleProblem};
 
 /// A statistic of a rule.
 #[derive(Clone, Debug)]
@@ -50,12 +50,11 @@ impl PlannedStatistic {
 /// If all events, or one of the events of a latency, are left out.
 pub(crate) fn plan(
     entry: &RuleEntry,
-    rule: &Compiled,
+    rule: &Rule,
     spec: &StatisticSpec,
     events: &[PlannedEvent],
     matched: &[usize],
 ) -> Result<Vec<PlannedStatistic>, RuleProblem> {
-    let Ok(given) = &entry.rule else { return Ok(Vec::new()) };
     let mut conditions = RuleConditions::new(rule.filter.clone(), RateConditions::default());
     let (mut parts, mut units, mut unfit) = (Vec::new(), Vec::new(), None);
     for &index in matched {
@@ -88,7 +87,7 @@ pub(crate) fn plan(
         return Err(RuleProblem::Filter(error.into()));
     }
     let planned = |event: String, (is_float, is_duration), parts| {
-        let (key, rule, spec) = (entry.table.clone(), given.clone(), spec.clone());
+        let (key, rule, spec) = (entry.table.clone(), rule.clone(), spec.clone());
         PlannedStatistic { key, rule, spec, event, is_float, is_duration, parts }
     };
     if spec.is_latency() {

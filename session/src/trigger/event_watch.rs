@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use tracepoint_core::marker::{Aggregate, FieldView, Subscriber, Subscription};
 use tracepoint_core::{Marker, clock};
 use tracepoint_session_io::trigger::{Detail, Occurrence};
-use tracepoint_session_spec::{Compiled, Rule, TriggerCondition, filter};
+use tracepoint_session_spec::{Rule, TriggerCondition, filter};
 
 /// The events that a rule matches.
 #[derive(Debug)]
@@ -44,15 +44,14 @@ impl EventWatch {
     /// Enables the events of this program that the rule matches, whether or not the session records them. It is no error if none matches,
     /// but it is one if the rule's filter fits none of the events that the rest of the rule matches.
     pub(super) fn start(rule: &Rule, program: Program<'_>, word: Word) -> Result<Self, String> {
-        let compiled = Compiled::new(rule).map_err(|error| error.to_string())?;
         let captured = Arc::new(CaptureSlots::new());
         let (mut markers, mut subscribers, mut unfit) = (Vec::new(), Vec::new(), None);
-        let is_for_this = compiled.is_for(program.key, program.executable);
-        let matches = |name: &str, level| is_for_this && compiled.matches(name, level);
+        let is_for_this = rule.is_for(program.key, program.executable);
+        let matches = |name: &str, level| is_for_this && rule.selects(name, level);
         for event in program.events.iter().filter(|event| matches(&event.declared(), event.level())) {
             // The markers of an event have the same fields.
             for marker in &event.markers {
-                let filter = match compiled.filter.as_ref().map(|filter| filter.compile(marker.fields())).transpose() {
+                let filter = match rule.filter.as_ref().map(|filter| filter.compile(marker.fields())).transpose() {
                     Ok(filter) => filter,
                     Err(error) => {
                         unfit = Some(error.to_string());

@@ -10,6 +10,7 @@ use std::io::Write;
 use tracepoint_collector::prometheus::Metrics;
 use tracepoint_probes::Measure;
 use tracepoint_session_io::statistics::{SessionStatistics, StatisticResult};
+use tracepoint_session_spec::filter::Expression;
 
 /// The part of a session's statistics that is exported.
 #[derive(Clone, Debug)]
@@ -42,7 +43,7 @@ impl Scope {
             event: if is_whole { "" } else { &result.event },
             statistic: &result.snapshot.statistic,
             fields: prometheus::fields_of(&result.snapshot.statistic),
-            filter: result.rule.filter.as_deref().filter(|_| !is_whole),
+            filter: result.rule.filter.as_ref().map(Expression::text).filter(|_| !is_whole),
             results: &result.snapshot.results,
         }
     }

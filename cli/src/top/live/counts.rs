@@ -23,7 +23,7 @@ pub(super) struct Counts {
 #[derive(Default)]
 struct Event {
     /// The rule that counts it.
-    rule: Rule,
+    rule: Option<Rule>,
     is_on: bool,
     count: u64,
     since_last: u64,
@@ -79,7 +79,7 @@ impl Counts {
             for result in &process.statistics {
                 if matches!(result.snapshot.results, Results::Count(_)) {
                     let event = self.events.entry(result.event.clone()).or_default();
-                    event.rule.clone_from(&result.rule);
+                    event.rule = Some(result.rule.clone());
                     event.is_on |= process.is_alive;
                 }
             }
@@ -98,7 +98,7 @@ impl Counts {
 
     /// The rule that counts an event.
     pub(super) fn rule(&self, event: &str) -> Option<&Rule> {
-        self.events.get(event).map(|event| &event.rule)
+        self.events.get(event)?.rule.as_ref()
     }
 
     pub(super) fn processes(&self) -> Vec<ProcessRow> {

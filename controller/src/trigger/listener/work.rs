@@ -15,6 +15,7 @@ use tracepoint_session_io::trigger::{
 
 /// The tasks of the workers.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "the queue is short")]
 pub(super) enum Task {
     CoreDump(CoreDump),
     Fire(FireRequest),

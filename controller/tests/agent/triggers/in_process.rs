@@ -334,7 +334,7 @@ fn code(sink: &Blocking, place: &Path) -> SessionBuilder {
             TriggerAction::Snapshot(place.join("five")),
         )
         .trigger(
-            TriggerCondition::Statistic("count of count > 2".to_owned()),
+            TriggerCondition::Statistic("count of count > 2".parse().expect("a threshold")),
             TriggerAction::Snapshot(place.join("counted")),
         )
 }

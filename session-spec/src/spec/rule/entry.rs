@@ -1,6 +1,6 @@
 //! A rule in a session's description, valid or not.
 
-use super::{Compiled, Rule, RuleError, RuleProblem};
+use super::{Rule, RuleError, RuleProblem};
 use serde::Serialize;
 use toml::{Table, Value};
 
@@ -16,8 +16,11 @@ pub struct RuleEntry {
 impl RuleEntry {
     /// The entry of a rule; an invalid rule keeps its error.
     pub(in crate::spec) fn new(rule: &Rule) -> Self {
-        // All fields of a rule are texts or booleans, so it always converts into a table.
-        Self::read(Table::try_from(rule).unwrap_or_default())
+        match rule.check() {
+            // All keys of a rule are texts or booleans, so it always converts into a table.
+            Ok(()) => Self { table: text_of(&Table::try_from(rule).unwrap_or_default()), rule: Ok(rule.clone()) },
+            Err(error) => Self { table: String::new(), rule: Err(error) },
+        }
     }
 
     /// Adds an error if the rule's channel is not in `names`, the session's channels.
@@ -31,31 +34,40 @@ impl RuleEntry {
         self.is_for_same(rule) && self.rule.as_ref().is_ok_and(|own| own.statistic == rule.statistic)
     }
 
-    /// Returns whether it is for the same events, programs, process and channel as `rule`.
+    /// Returns whether it is for the same events, programs, process and channel as `rule`. Never, if `rule` is invalid.
     pub(in crate::spec) fn is_for_same(&self, rule: &Rule) -> bool {
-        let target = |rule: &Rule| (rule.event.clone(), rule.exe.clone(), rule.process, rule.channel.clone());
-        self.rule.as_ref().is_ok_and(|own| target(own) == target(rule))
+        let is_same = |own: &Rule| {
+            rule.problem.is_none()
+                && own.event == rule.event
+                && own.exe == rule.exe
+                && own.process == rule.process
+                && own.channel == rule.channel
+        };
+        self.rule.as_ref().is_ok_and(is_same)
     }
 
     /// Returns whether it has all conditions that `rule` has.
     pub(in crate::spec) fn has_conditions_of(&self, rule: &Rule) -> bool {
-        let has = |own: &Option<String>, wanted: &Option<String>| wanted.is_none() || own == wanted;
         let has_all = |own: &Rule| {
-            has(&own.level, &rule.level)
-                && has(&own.filter, &rule.filter)
-                && has(&own.limit, &rule.limit)
-                && has(&own.statistic, &rule.statistic)
+            (rule.level.is_none() || own.level == rule.level)
+                && (rule.filter.is_none() || own.filter == rule.filter)
+                && (rule.limit.is_none() || own.limit == rule.limit)
+                && (rule.statistic.is_none() || own.statistic == rule.statistic)
         };
         self.rule.as_ref().is_ok_and(has_all)
     }
 
     pub(in crate::spec) fn read(table: Table) -> Self {
-        let text = toml::to_string(&table).unwrap_or_default();
+        let text = text_of(&table);
         let event = table.get("event").and_then(Value::as_str).unwrap_or_default().to_owned();
         let malformed = |error: toml::de::Error| RuleProblem::Malformed(error.message().to_owned());
         let rule = table.try_into().map_err(|error| RuleError { rule: event, problem: malformed(error) });
-        Self { table: text, rule: rule.and_then(|rule: Rule| Compiled::new(&rule).map(|_| rule)) }
+        Self { table: text, rule: rule.and_then(|rule: Rule| rule.check().map(|()| rule)) }
     }
+}
+
+fn text_of(table: &Table) -> String {
+    toml::to_string(table).unwrap_or_default()
 }
 
 impl Serialize for RuleEntry {

@@ -1,7 +1,9 @@
 //! Errors in rules.
 
+use super::{LevelError, NameRuleError, RuleStatisticError};
 use crate::filter::FilterError;
 use crate::limit::LimitError;
+use std::convert::Infallible;
 
 /// A rule that cannot be used.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
@@ -26,23 +28,21 @@ impl RuleError {
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RuleProblem {
-    /// Its pattern cannot be parsed, or it has an unknown key.
+    /// Its pattern for programs cannot be parsed, or it has an unknown key.
     #[error("{0}")]
     Malformed(String),
+    /// Its pattern for events cannot be parsed.
+    #[error(transparent)]
+    Name(#[from] NameRuleError),
     /// Its condition on levels cannot be parsed.
-    #[error("the level `{level}` cannot be used: {reason}")]
-    Level {
-        /// The condition.
-        level: String,
-        /// The expected form.
-        reason: String,
-    },
+    #[error(transparent)]
+    Level(#[from] LevelError),
     /// Its filter cannot be parsed, or fits none of the events that the rule matches.
     #[error("the filter cannot be used: {0}")]
     Filter(#[source] Box<FilterError>),
     /// Its limit is invalid.
     #[error(transparent)]
-    Limit(LimitError),
+    Limit(#[from] LimitError),
     /// Its statistic cannot be parsed, conflicts with its other parts, or fits none of the events that the rule matches.
     #[error("the statistic cannot be used: {0}")]
     Statistic(String),
@@ -60,4 +60,23 @@ pub enum RuleProblem {
         /// The session's channels.
         known: String,
     },
+}
+
+impl From<FilterError> for RuleProblem {
+    fn from(error: FilterError) -> Self {
+        Self::Filter(error.into())
+    }
+}
+
+impl From<RuleStatisticError> for RuleProblem {
+    fn from(error: RuleStatisticError) -> Self {
+        Self::Statistic(error.to_string())
+    }
+}
+
+/// For parts that are given as values in place of texts.
+impl From<Infallible> for RuleProblem {
+    fn from(error: Infallible) -> Self {
+        match error {}
+    }
 }

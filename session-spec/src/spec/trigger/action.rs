@@ -1,5 +1,6 @@
 //! The actions of triggers.
 
+use super::TriggerPartError;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -49,26 +50,27 @@ impl TriggerAction {
     }
 
     /// Checks its argument; the error describes the expected form.
-    pub(super) fn check(&self) -> Result<(), String> {
-        match self {
+    pub(super) fn check(&self) -> Result<(), TriggerPartError> {
+        let wrong = match self {
             Self::Snapshot(path) if !path.is_absolute() => {
-                Err(format!("the directory of its snapshots must be absolute, not `{}`", path.display()))
+                format!("the directory of its snapshots must be absolute, not `{}`", path.display())
             }
             Self::Run(command) => match command.first() {
-                None => Err("`run` takes a program".to_owned()),
+                None => "`run` takes a program".to_owned(),
                 Some(program) if !Path::new(program).is_absolute() => {
-                    Err(format!("the path of its program must be absolute, not `{program}`"))
+                    format!("the path of its program must be absolute, not `{program}`")
                 }
                 _ if command.iter().any(|part| part.contains('\0')) => {
-                    Err("its program and arguments must not contain a NUL".to_owned())
+                    "its program and arguments must not contain a NUL".to_owned()
                 }
                 _ if command.iter().map(|part| part.len() + 1).sum::<usize>() > MAX_COMMAND => {
-                    Err(format!("its program and arguments must have at most {MAX_COMMAND} bytes"))
+                    format!("its program and arguments must have at most {MAX_COMMAND} bytes")
                 }
-                _ => Ok(()),
+                _ => return Ok(()),
             },
-            _ => Ok(()),
-        }
+            _ => return Ok(()),
+        };
+        Err(TriggerPartError::argument(wrong))
     }
 }
 

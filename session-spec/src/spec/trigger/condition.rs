@@ -1,7 +1,7 @@
 //! The conditions of triggers, and their texts.
 
-use super::Threshold;
-use crate::spec::{Compiled, Rule};
+use super::{Threshold, TriggerPartError};
+use crate::spec::Rule;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -26,6 +26,7 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
+#[expect(clippy::large_enum_variant, reason = "a session has at most 100 of them")]
 pub enum TriggerCondition {
     /// Any process of the system dumps core, and its helper notifies this user.
     #[serde(rename = "OnAnyCoreDump")]
@@ -45,7 +46,7 @@ pub enum TriggerCondition {
     /// began; `rate`, `min`, `mean`, `max` and percentiles cover the last second; `ns`, `us`, `ms`, `s`, `min` and `h` are multiples of a
     /// nanosecond, as in filters. Checked every 250 ms, separately for each event and group. Occurs when the comparison has held for the
     /// time after `for`, and again only after it has failed in between.
-    Statistic(String),
+    Statistic(Threshold),
     /// The outputs of the session have taken at least this many bytes, in sum over all its processes. Occurs once for each start of the
     /// session.
     Size(u64),
@@ -96,27 +97,28 @@ impl TriggerCondition {
     }
 
     /// Checks its argument; the error describes the expected form.
-    pub(super) fn check(&self) -> Result<(), String> {
-        match self {
+    pub(super) fn check(&self) -> Result<(), TriggerPartError> {
+        let wrong = match self {
             Self::Event(rule) => {
                 if rule.excludes() || rule.limit.is_some() || rule.channel.is_some() {
-                    return Err("the rule of the condition `event` takes a pattern without `!`, a level, a program, a process and a \
-                                filter; the trigger itself takes a limit"
-                        .to_owned());
+                    "the rule of the condition `event` takes a pattern without `!`, a level, a program, a process and a \
+                     filter; the trigger itself takes a limit"
+                        .to_owned()
+                } else {
+                    return Ok(rule.check()?);
                 }
-                Compiled::new(rule).map(drop).map_err(|error| error.to_string())
             }
             Self::RingFull(percent) if !(1..=100).contains(percent) => {
-                Err(format!("`ring-full` takes 1 % to 100 %, not {percent} %"))
+                format!("`ring-full` takes 1 % to 100 %, not {percent} %")
             }
-            Self::Statistic(text) => text.parse::<Threshold>().map(drop),
-            Self::Size(0) => Err("`size` takes a number of bytes of more than 0".to_owned()),
-            Self::Size(bytes) if i64::try_from(*bytes).is_err() => Err(format!("{bytes} does not fit into 63 bits")),
-            Self::Signal(name) => signal_number(name).map(drop).ok_or_else(|| {
+            Self::Size(0) => "`size` takes a number of bytes of more than 0".to_owned(),
+            Self::Size(bytes) if i64::try_from(*bytes).is_err() => format!("{bytes} does not fit into 63 bits"),
+            Self::Signal(name) if signal_number(name).is_none() => {
                 format!("`signal` takes `USR1`, `USR2`, or `RTMIN+N` for a real-time signal, not `{name}`")
-            }),
-            _ => Ok(()),
-        }
+            }
+            _ => return Ok(()),
+        };
+        Err(TriggerPartError::argument(wrong))
     }
 }
 
@@ -140,7 +142,7 @@ impl fmt::Display for TriggerCondition {
             Self::Event(rule) => write!(f, " {rule}"),
             Self::RingFull(percent) => write!(f, " {percent}%"),
             Self::Size(bytes) => write!(f, " {bytes}"),
-            Self::Statistic(text) => write!(f, " {text}"),
+            Self::Statistic(threshold) => write!(f, " {threshold}"),
             Self::Signal(name) => write!(f, " {name}"),
             _ => Ok(()),
         }
@@ -148,10 +150,13 @@ impl fmt::Display for TriggerCondition {
 }
 
 impl FromStr for TriggerCondition {
-    type Err = String;
+    type Err = TriggerPartError;
 
     /// Parses a kind, and its value after a space: `panic`, `event shop:*`, `ring-full 80%`, `size 1000000` in bytes, `signal USR2`.
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
+    fn from_str(text: &str) -> Result<Self, TriggerPartError> {
+        let expected = |form: &str, given: &str| {
+            TriggerPartError::argument(format!("expected for example `{form}`, not `{given}`"))
+        };
         let (kind, value) = text.split_once(' ').unwrap_or((text, ""));
         let when = match (kind, value) {
             ("OnAnyCoreDump", "") => Self::CoreDump,
@@ -163,17 +168,16 @@ impl FromStr for TriggerCondition {
             ("event", pattern) => Self::Event(Rule::new(pattern)),
             ("ring-full", percent) => {
                 let number = percent.strip_suffix('%').unwrap_or(percent).trim_end().parse();
-                Self::RingFull(number.map_err(|_| format!("expected for example `ring-full 80%`, not `{percent}`"))?)
+                Self::RingFull(number.map_err(|_| expected("ring-full 80%", percent))?)
             }
-            ("size", bytes) => {
-                Self::Size(bytes.parse().map_err(|_| format!("expected for example `size 1000000`, not `{bytes}`"))?)
-            }
-            ("statistic", text) => Self::Statistic(text.to_owned()),
+            ("size", bytes) => Self::Size(bytes.parse().map_err(|_| expected("size 1000000", bytes))?),
+            ("statistic", text) => Self::Statistic(text.parse()?),
             ("signal", name) => Self::Signal(name.strip_prefix("SIG").unwrap_or(name).to_owned()),
             _ => {
-                return Err("there are `OnAnyCoreDump`, `event RULE`, `ring-full PERCENT`, `lost`, `statistic THRESHOLD`, `size BYTES`, `rotated`, `panic`, \
-                            `signal NAME`, `exit` and `killed`"
-                    .to_owned());
+                return Err(TriggerPartError::argument(
+                    "there are `OnAnyCoreDump`, `event RULE`, `ring-full PERCENT`, `lost`, `statistic THRESHOLD`, `size BYTES`, `rotated`, `panic`, \
+                     `signal NAME`, `exit` and `killed`",
+                ));
             }
         };
         when.check().map(|()| when)

@@ -59,10 +59,7 @@ fn all_conditions_and_actions_are_written_and_read() -> Outcome {
         (TriggerCondition::Event(Rule::new("shop:*")), "event shop:*"),
         (TriggerCondition::Event(rule), ""),
         (TriggerCondition::RingFull(80), "ring-full 80%"),
-        (
-            TriggerCondition::Statistic("p99 of hist(n) > 5ms for 1s".to_owned()),
-            "statistic p99 of hist(n) > 5ms for 1s",
-        ),
+        (TriggerCondition::Statistic("p99 of hist(n) > 5ms for 1s".parse()?), "statistic p99 of hist(n) > 5ms for 1s"),
         (TriggerCondition::Lost, "lost"),
         (TriggerCondition::Size(512 << 20), "size 536870912"),
         (TriggerCondition::Rotated, "rotated"),
@@ -114,7 +111,7 @@ fn invalid_texts_of_conditions_are_refused() {
         ("signal KILL", "USR1"),
         ("signal RTMIN+99", "USR1"),
     ] {
-        let error = text.parse::<TriggerCondition>().expect_err(text);
+        let error = text.parse::<TriggerCondition>().expect_err(text).to_string();
         assert!(error.contains(part), "{text}: {error}");
     }
 }

@@ -7,7 +7,9 @@
 //! ```
 
 use crate::filter::split_unit;
-use crate::spec::RuleStatistic;
+use crate::from_text::try_from_text;
+use crate::spec::{RuleStatistic, RuleStatisticError};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -34,8 +36,11 @@ pub enum Aggregate {
 }
 
 /// A statistic, and a value to compare it with.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Threshold {
+    /// As given.
+    text: String,
     /// The compared quantity of the statistic.
     pub aggregate: Aggregate,
     /// The statistic.
@@ -46,6 +51,27 @@ pub struct Threshold {
     pub hold: Duration,
 }
 
+/// Compares the texts, of which the rest is made.
+impl PartialEq for Threshold {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Threshold {}
+
+impl fmt::Display for Threshold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl From<Threshold> for String {
+    fn from(threshold: Threshold) -> Self {
+        threshold.text
+    }
+}
+
 impl Threshold {
     /// Returns whether the condition holds for this value.
     pub fn holds(&self, value: f64) -> bool {
@@ -53,45 +79,66 @@ impl Threshold {
     }
 }
 
-impl FromStr for Threshold {
-    type Err = String;
+/// The text is not a threshold.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ThresholdError {
+    /// Its statistic cannot be parsed.
+    #[error(transparent)]
+    Statistic(#[from] RuleStatisticError),
+    /// Another part is invalid.
+    #[error("`{text}`: {reason}")]
+    Invalid {
+        /// The threshold.
+        text: String,
+        /// The problem.
+        reason: String,
+    },
+}
 
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
+impl FromStr for Threshold {
+    type Err = ThresholdError;
+
+    fn from_str(text: &str) -> Result<Self, ThresholdError> {
+        let invalid = |reason: String| ThresholdError::Invalid { text: text.to_owned(), reason };
         let form =
-            || format!("`{text}`: expected for example `p99 of hist(size) > 4096` or `rate of count > 1000 for 5s`");
+            || invalid("expected for example `p99 of hist(size) > 4096` or `rate of count > 1000 for 5s`".to_owned());
         let (aggregate, rest) = text.split_once(" of ").ok_or_else(form)?;
         let at = rest.rfind(['>', '<']).ok_or_else(form)?;
         let (statistic, limit) = (rest[..at].trim(), rest[at + 1..].trim());
         let (value, hold) = limit.split_once(" for ").unwrap_or((limit, "0s"));
-        let hold = humantime::parse_duration(hold.trim()).map_err(|error| format!("`{text}`: `{hold}`: {error}"))?;
+        let hold = humantime::parse_duration(hold.trim()).map_err(|error| invalid(format!("`{hold}`: {error}")))?;
         if hold > MAX_HOLD {
-            return Err(format!("`{text}`: it can have to hold for an hour at most"));
+            return Err(invalid("it can have to hold for an hour at most".to_owned()));
         }
         let statistic = match statistic.parse()? {
             RuleStatistic::Compute(spec) => spec,
-            RuleStatistic::Sample { .. } => return Err(format!("`{text}`: a sample has no value")),
+            RuleStatistic::Sample { .. } => return Err(invalid("a sample has no value".to_owned())),
         };
         let aggregate = aggregate_of(aggregate.trim()).ok_or_else(|| {
-            format!(
-                "`{text}`: there are `count`, `rate`, `min`, `mean`, `max`, and percentiles such as `p99` and `p99.9`"
+            invalid(
+                "there are `count`, `rate`, `min`, `mean`, `max`, and percentiles such as `p99` and `p99.9`".to_owned(),
             )
         })?;
         let is_counted = matches!(statistic.measure(), Measure::Count | Measure::Rate);
         let is_distribution = matches!(statistic.measure(), Measure::Histogram { .. } | Measure::Latency { .. });
         match aggregate {
             Aggregate::Count | Aggregate::Rate if is_counted || is_distribution => {}
-            Aggregate::Count | Aggregate::Rate => return Err(format!("`{text}`: `{statistic}` has no such value")),
+            Aggregate::Count | Aggregate::Rate => return Err(invalid(format!("`{statistic}` has no such value"))),
             _ if is_distribution => {}
             _ => {
-                return Err(format!(
-                    "`{text}`: `{statistic}` has no values; use `hist(FIELD)` or a latency, or `count` and `rate`"
-                ));
+                return Err(invalid(format!(
+                    "`{statistic}` has no values; use `hist(FIELD)` or a latency, or `count` and `rate`"
+                )));
             }
         }
         let is_above = rest.as_bytes()[at] == b'>';
-        Ok(Self { aggregate, statistic, is_above, value: number(value.trim()).ok_or_else(form)?, hold })
+        let value = number(value.trim()).ok_or_else(form)?;
+        Ok(Self { text: text.to_owned(), aggregate, statistic, is_above, value, hold })
     }
 }
+
+try_from_text!(Threshold, ThresholdError);
 
 fn aggregate_of(text: &str) -> Option<Aggregate> {
     Some(match text {
@@ -133,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thresholds_are_read() -> Result<(), String> {
+    fn thresholds_are_read() -> Result<(), ThresholdError> {
         for (text, aggregate, value, hold) in [
             ("p99 of hist(size) > 5ms for 1s", Aggregate::Percentile(99.0), 5e6, 1000),
             ("p99.9 of latency(a:b, a:c by id) by route > 2us", Aggregate::Percentile(99.9), 2e3, 0),
@@ -165,7 +212,7 @@ mod tests {
             ("p99 of hist(size) > 5 for ever", "ever"),
             ("p99 of hist(size) > 5 for 2h", "an hour at most"),
         ] {
-            let error = text.parse::<Threshold>().expect_err(text);
+            let error = text.parse::<Threshold>().expect_err(text).to_string();
             assert!(error.contains(part), "{text}: {error}");
         }
     }
