@@ -2,6 +2,4 @@
 
 pub(crate) mod decode;
 pub(crate) mod layout;
-#[cfg(feature = "traces")]
-pub(crate) mod scan;
 pub(crate) mod sizes;

@@ -1,5 +1,6 @@
 //! Reads a stream packet by packet, from its files or from packets that arrive.
 
+mod scan;
 mod split;
 mod units;
 
@@ -9,7 +10,7 @@ use std::sync::Arc;
 
 use crate::checked_packet::{self, DamagedPacket};
 use crate::decode::{Fault, State};
-use crate::dt::SlotsWindow;
+use crate::dt::{DtStream, DtTrace, SlotsWindow};
 use crate::event::{Event, Stream};
 use crate::headers::{Headers, cut};
 use crate::loss::Damage;
@@ -93,9 +94,13 @@ impl StreamReader {
         Self::of_inputs(metadata, files.into_iter().map(Input::File).collect())
     }
 
-    /// Reads a stream of a dt file, which messages call `name`.
-    pub(crate) fn of_slots(metadata: &Metadata, name: PathBuf, slots: SlotsWindow) -> Self {
-        Self::of_inputs(metadata, VecDeque::from([Input::Slots(name, slots)]))
+    /// Reads a stream of a dt file, whose begin time, in nanoseconds since the epoch, it returns as well.
+    pub(crate) fn of_dt(trace: &DtTrace, stream: &DtStream) -> (Self, i64) {
+        let (metadata, file) = (trace.metadata(), trace.path().join(&stream.name));
+        let reader = Self::of_inputs(metadata, VecDeque::from([Input::Slots(file.clone(), trace.window(stream))]));
+        let (class, instance) = (Arc::clone(&stream.class), stream.instance);
+        let begin = Stream { metadata: metadata.clone(), class, instance, file }.nanoseconds(stream.begin);
+        (reader, begin)
     }
 
     /// A stream that has no packet to read.

@@ -185,7 +185,7 @@ fn verify_dt(trace: &DtTrace, report: &mut Report, reading: &mut ReadOptions<'_>
     let file = |stream: &DtStream| StreamFile {
         name: stream.name.clone(),
         path: trace.path().join(&stream.name),
-        reader: trace.read(stream).0,
+        reader: StreamReader::of_dt(trace, stream).0,
     };
     let files: Vec<_> = trace.streams().iter().map(file).collect();
     match account {

@@ -11,9 +11,9 @@ use datafusion::catalog::TableProvider;
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::session_state::SessionState;
 use datafusion::object_store::ObjectStore;
+use tracepoint_core::private::nearest_names;
 
 use crate::error::QueryError;
-use crate::nearest::nearest;
 use crate::table::{Events, Place};
 use stored::StoredTables;
 use traced::TracedTables;
@@ -119,7 +119,8 @@ impl Catalog {
     /// An error about an unknown table name, with suggestions.
     pub(crate) fn unknown(&self, name: &str) -> QueryError {
         let names = self.names();
-        QueryError::UnknownTable { name: name.to_owned(), nearest: nearest(name, names.iter().map(String::as_str)) }
+        let nearest = nearest_names(name, names.iter().map(String::as_str));
+        QueryError::UnknownTable { name: name.to_owned(), nearest }
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {

@@ -33,7 +33,6 @@ pub mod distributed;
 mod engine;
 mod error;
 mod functions;
-mod nearest;
 mod planner;
 mod pruning;
 mod stored_file;

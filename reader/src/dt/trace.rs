@@ -13,10 +13,8 @@ use super::window::SlotsWindow;
 use super::{ACCOUNT_TAG, DtTraceWriter, EDGES_TAG, METADATA_TAG};
 use crate::account::Account;
 use crate::error::ReadError;
-use crate::event::Stream;
 use crate::loss::Damage;
 use crate::metadata::Metadata;
-use crate::stream::StreamReader;
 
 /// A dt file that holds a trace: its metadata, its account, and an index of its packets.
 ///
@@ -183,18 +181,5 @@ impl DtTrace {
     /// The packets of a stream.
     pub(crate) fn window(&self, stream: &DtStream) -> SlotsWindow {
         SlotsWindow::new(Arc::clone(&self.reader), Arc::clone(&stream.parts))
-    }
-
-    /// A reader of a stream, and the stream's begin time in nanoseconds since the epoch.
-    pub(crate) fn read(&self, stream: &DtStream) -> (StreamReader, i64) {
-        let file = self.path().join(&stream.name);
-        let described = Stream {
-            metadata: self.metadata.clone(),
-            class: Arc::clone(&stream.class),
-            instance: stream.instance,
-            file: file.clone(),
-        };
-        let begin = described.nanoseconds(stream.begin);
-        (StreamReader::of_slots(&self.metadata, file, self.window(stream)), begin)
     }
 }

@@ -97,7 +97,7 @@ impl Streams {
     fn add_dt(&mut self, trace: &DtTrace) {
         self.damage.extend(trace.damage().iter().cloned());
         for stream in trace.streams() {
-            let (reader, begin) = trace.read(stream);
+            let (reader, begin) = StreamReader::of_dt(trace, stream);
             self.stream(reader, begin, KnownCounters::default());
         }
     }

@@ -4,6 +4,7 @@
 //! known only from headers, which may be wrong. After reading, [`StreamReader::has_met_its_end`] says if a reader arrived at its planned
 //! end; only then may another reader's results for the following part be used.
 
+use super::scan::{self, MAX_HELD};
 use super::{Input, Phase, StreamReader};
 use crate::event::Stream;
 use crate::headers::Headers;
@@ -11,7 +12,6 @@ use crate::metadata::StreamClass;
 use crate::metadata::types::Type;
 use crate::packet::Packet;
 use crate::record::layout::ClassLayouts;
-use crate::record::scan::{self, MAX_HELD};
 use crate::source::{FileWindow, Source};
 use crate::view::EventView;
 use crate::window::Window;

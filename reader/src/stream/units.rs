@@ -7,13 +7,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::scan::MAX_HELD;
 use super::split::{Extent, HEAD, has_own_times};
 use super::{Input, Phase, StreamReader};
 use crate::decode::State;
 use crate::event::Stream;
 use crate::headers::Headers;
 use crate::packet::Packet;
-use crate::record::scan::MAX_HELD;
 use crate::source::{FileWindow, Source};
 use crate::window::Window;
 

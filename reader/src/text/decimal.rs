@@ -1,40 +1,17 @@
-//! Writes decimal numbers, two digits at a time: most of a line is numbers.
+//! Writes decimal numbers.
 
-/// All numbers of two digits.
-const PAIRS: [[u8; 2]; 100] = {
-    let mut pairs = [[0; 2]; 100];
-    let mut number = 0;
-    while number < 100 {
-        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
-        number += 1;
-    }
-    pairs
-};
+use itoa::Buffer;
 
 /// Appends `number`.
-pub(super) fn write(line: &mut Vec<u8>, mut number: u64) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    while number >= 100 {
-        at -= 2;
-        digits[at..at + 2].copy_from_slice(&PAIRS[(number % 100) as usize]);
-        number /= 100;
-    }
-    at -= 2;
-    digits[at..at + 2].copy_from_slice(&PAIRS[number as usize]);
-    at += usize::from(number < 10);
-    line.extend_from_slice(&digits[at..]);
+pub(super) fn write(line: &mut Vec<u8>, number: u64) {
+    line.extend_from_slice(Buffer::new().format(number).as_bytes());
 }
 
 /// Appends nanoseconds below a second, as a point and nine digits.
-pub(super) fn write_fraction(line: &mut Vec<u8>, mut nanoseconds: u64) {
-    let mut digits = *b".000000000";
-    for at in [8, 6, 4, 2] {
-        digits[at..at + 2].copy_from_slice(&PAIRS[(nanoseconds % 100) as usize]);
-        nanoseconds /= 100;
-    }
-    digits[1] = PAIRS[(nanoseconds % 10) as usize][1];
-    line.extend_from_slice(&digits);
+pub(super) fn write_fraction(line: &mut Vec<u8>, nanoseconds: u64) {
+    line.push(b'.');
+    // The digit of the second pads the number with zeros.
+    line.extend_from_slice(&Buffer::new().format(1_000_000_000 + nanoseconds).as_bytes()[1..]);
 }
 
 /// Appends nanoseconds as seconds with nine decimal places.

@@ -22,6 +22,8 @@ struct Module {
     globs: Vec<Name>,
     /// All paths that begin in this crate.
     paths: BTreeSet<Name>,
+    /// Modules below this one that have files and are for tests only.
+    tests: Vec<Name>,
 }
 
 /// The modules of one crate.
@@ -48,6 +50,8 @@ impl Modules {
             found.visit_file(&file);
             modules.0.insert(name, found.module);
         }
+        let tests: Vec<_> = modules.0.values_mut().flat_map(|module| std::mem::take(&mut module.tests)).collect();
+        modules.0.retain(|name, _| !tests.iter().any(|test| name.starts_with(test)));
         modules
     }
 
@@ -215,8 +219,12 @@ impl<'ast> Visit<'ast> for Found<'_> {
             Item::Use(item) => &item.attrs,
             _ => return visit::visit_item(self, item),
         };
-        if !is_test(attributes) {
-            visit::visit_item(self, item);
+        match item {
+            _ if !is_test(attributes) => visit::visit_item(self, item),
+            Item::Mod(item) if item.content.is_none() => {
+                self.module.tests.push([&self.at[..], &[item.ident.to_string()]].concat());
+            }
+            _ => {}
         }
     }
 

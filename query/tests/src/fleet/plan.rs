@@ -173,7 +173,7 @@ fn grouped(hosts: u64) -> String {
 mod tests {
     use super::*;
 
-    const PAGE: &str = include_str!("../../../docs/fleet.md");
+    const PAGE: &str = include_str!("../../../../docs/fleet.md");
 
     #[test]
     fn the_page_has_what_is_computed() {

@@ -93,7 +93,7 @@ impl Drop for ChildProgram {
 
 /// The processor time of all child processes that this one has waited for.
 fn children_seconds() -> Outcome<f64> {
-    let stat = std::fs::read_to_string("/proc/self/stat")?;
+    let stat = fs::read_to_string("/proc/self/stat")?;
     let (_, rest) = stat.rsplit_once(')').ok_or("no name")?;
     // `cutime` and `cstime`.
     let times = rest.split_whitespace().skip(13).take(2).map(str::parse::<u64>);

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::layout::{ClassLayouts, MAX_RECORD, TIME_BITS, WORD};
 use crate::decode::{State, extend};
 use crate::event::Stream;
 use crate::packet::{Body, Packet};
+use crate::record::layout::{ClassLayouts, MAX_RECORD, TIME_BITS, WORD};
 use crate::source::Source;
 use crate::view::{EventView, Values};
 
