@@ -9,7 +9,7 @@ use crate::interrupt::Interrupt;
 use crate::progress::LiveLine;
 use crate::{message, output, units};
 use clap::Args;
-use keyed::{Bound, Key};
+use keyed::{BoundCollector, Key};
 use serde_json::json;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -164,7 +164,7 @@ impl Collect {
         if let Some(broker) = &self.publish {
             options = options.publish(self.publishes_to(broker)?, self.flush);
         }
-        let bound = Bound::new(options, self.key())?;
+        let bound = BoundCollector::new(options, self.key())?;
         let interrupt = Interrupt::once()?;
         let Addresses { control, data, live, metrics, .. } = bound.collector.addresses();
         if self.json {

@@ -13,16 +13,17 @@ use crate::progress::LiveLine;
 use crate::query;
 use crate::selection::{EventSelection, TimeSelection};
 use crate::time_point::Context;
-use crate::view::{Selection, Wanted, report_unfinished};
+use crate::view::{Selection, report_unfinished};
 use clap::{ArgGroup, Args};
 use flame::FlameGraph;
 use serde_json::json;
 use stacks::{NO_SPANS, Stacks};
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use target::Target;
-use tracepoint_export::{Chrome, Csv, Exporter, Folded, Format, Otlp, Perfetto, Summary};
+use tracepoint_export::{Chrome, Csv, Exporter, FoldedStacks, Format, Otlp, Perfetto, Summary};
 use tracepoint_reader::{Item, Trace};
 use tracepoint_session_spec::check_fields;
 
@@ -131,7 +132,7 @@ impl Export {
         let (target, out) = Target::create(path)?;
         let format = self.format(out, &trace, &selection, stacks);
         let exported = export(&trace, range, &mut selection, Exporter::new(format));
-        let Exported { summary, unchecked } = target.keep(exported)?;
+        let ExportResult { summary, unchecked } = target.keep(exported)?;
         self.report(path, &summary)?;
         if self.folded.is_some()
             && stacks == Some(Stacks::Spans)
@@ -180,8 +181,8 @@ impl Export {
         } else if let Some(stacks) = stacks {
             let out = if self.flame.is_some() { Box::new(FlameGraph::new(out, stacks.unit())) } else { out };
             match stacks {
-                Stacks::Spans => Box::new(Folded::of_spans(out)),
-                Stacks::Calls => Box::new(Folded::of_call_stacks(out)),
+                Stacks::Spans => Box::new(FoldedStacks::of_spans(out)),
+                Stacks::Calls => Box::new(FoldedStacks::of_call_stacks(out)),
             }
         } else {
             let all = || Csv::<Box<dyn Write>>::fields_of(metadata(), |name| selection.filter.may_accept(name));
@@ -248,7 +249,7 @@ fn spans(summary: &Summary) -> String {
 }
 
 /// A summary of the export, and the number of packets without a checksum.
-struct Exported {
+struct ExportResult {
     summary: Summary,
     unchecked: u64,
 }
@@ -259,7 +260,7 @@ fn export(
     range: Option<(i64, i64)>,
     selection: &mut Selection,
     mut exporter: Exporter<Box<dyn Format>>,
-) -> io::Result<Exported> {
+) -> io::Result<ExportResult> {
     let mut line = LiveLine::new();
     let (begin, end) = range.unwrap_or_default();
     let (begin, end) = (selection.times.since.unwrap_or(begin), selection.times.until.unwrap_or(end));
@@ -267,8 +268,8 @@ fn export(
     for item in items.by_ref() {
         if !selection.includes(&item) {
             match selection.wanted_after(&item) {
-                Wanted::Enough => break,
-                Wanted::More => continue,
+                ControlFlow::Break(()) => break,
+                ControlFlow::Continue(()) => continue,
             }
         }
         exporter.item(&item)?;
@@ -292,5 +293,5 @@ fn export(
         );
         return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
     }
-    Ok(Exported { summary, unchecked })
+    Ok(ExportResult { summary, unchecked })
 }

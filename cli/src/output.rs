@@ -16,17 +16,21 @@ use tracepoint_reader::text::{escape_controls, is_control};
 static FIRST_ERROR: Mutex<Option<io::Error>> = Mutex::new(None);
 
 /// The standard output for data.
-pub(crate) type Raw = BufWriter<Noted<StdoutLock<'static>>>;
+pub(crate) type Raw = BufWriter<FirstErrorWriter<StdoutLock<'static>>>;
 
 /// The standard output for binary data, written unchanged.
 pub(crate) fn raw() -> Raw {
-    BufWriter::with_capacity(1 << 16, Noted(io::stdout().lock()))
+    BufWriter::with_capacity(1 << 16, FirstErrorWriter(io::stdout().lock()))
 }
 
 /// The standard output for data as text: unchanged, except that control characters are escaped on a terminal.
 pub(crate) fn plain() -> Box<dyn Write> {
     let out = raw();
-    if io::stdout().is_terminal() { Box::new(Escaped { out, is_plain: true, rest: Vec::new() }) } else { Box::new(out) }
+    if io::stdout().is_terminal() {
+        Box::new(EscapingWriter { out, is_plain: true, rest: Vec::new() })
+    } else {
+        Box::new(out)
+    }
 }
 
 /// When output is coloured.
@@ -57,8 +61,8 @@ pub(crate) fn has_color() -> bool {
 
 /// The standard output for text read by people: coloured on a terminal, unless `NO_COLOR` is set.
 pub(crate) fn styled() -> impl Write {
-    let out = BufWriter::new(Noted(AutoStream::auto(io::stdout()).lock()));
-    Escaped { out, is_plain: false, rest: Vec::new() }
+    let out = BufWriter::new(FirstErrorWriter(AutoStream::auto(io::stdout()).lock()));
+    EscapingWriter { out, is_plain: false, rest: Vec::new() }
 }
 
 /// Completes the output.
@@ -67,8 +71,8 @@ pub(crate) fn styled() -> impl Write {
 ///
 /// The first error since the last call, which may have been returned to the verb already.
 pub(crate) fn finish() -> io::Result<()> {
-    // The error is kept by `Noted`.
-    drop(Noted(io::stdout().lock()).flush());
+    // The error is kept by `FirstErrorWriter`.
+    drop(FirstErrorWriter(io::stdout().lock()).flush());
     FIRST_ERROR.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
 }
 
@@ -86,9 +90,9 @@ pub(crate) fn json_line(out: &mut impl Write, object: &impl Serialize) -> io::Re
 }
 
 /// Remembers the first error.
-pub(crate) struct Noted<W>(W);
+pub(crate) struct FirstErrorWriter<W>(W);
 
-impl<W> Noted<W> {
+impl<W> FirstErrorWriter<W> {
     fn note<T>(result: io::Result<T>) -> io::Result<T> {
         if let Err(error) = &result
             && error.kind() != io::ErrorKind::Interrupted
@@ -100,7 +104,7 @@ impl<W> Noted<W> {
     }
 }
 
-impl<W: Write> Write for Noted<W> {
+impl<W: Write> Write for FirstErrorWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         Self::note(self.0.write(bytes))
     }
@@ -111,7 +115,7 @@ impl<W: Write> Write for Noted<W> {
 }
 
 /// Escapes control characters: text that traced processes wrote must not control the user's terminal.
-struct Escaped<W> {
+struct EscapingWriter<W> {
     out: W,
     /// True if the text contains no colours of this program.
     is_plain: bool,
@@ -119,7 +123,7 @@ struct Escaped<W> {
     rest: Vec<u8>,
 }
 
-impl<W: Write> Write for Escaped<W> {
+impl<W: Write> Write for EscapingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let all = [&std::mem::take(&mut self.rest), bytes].concat();
         // The number of trailing bytes that start an incomplete character.
@@ -188,7 +192,7 @@ mod tests {
         ] {
             assert_eq!(escape(text), expected);
         }
-        let mut out = Escaped { out: Vec::new(), is_plain: false, rest: Vec::new() };
+        let mut out = EscapingWriter { out: Vec::new(), is_plain: false, rest: Vec::new() };
         write!(out, "\u{1b}[1mx\u{1b}[0m\u{8}")?;
         assert_eq!(out.out, b"\x1b[1mx\x1b[0m\\u{8}");
         Ok(())
@@ -196,7 +200,7 @@ mod tests {
 
     #[test]
     fn characters_that_come_in_parts_are_whole() -> io::Result<()> {
-        let mut out = Escaped { out: Vec::new(), is_plain: true, rest: Vec::new() };
+        let mut out = EscapingWriter { out: Vec::new(), is_plain: true, rest: Vec::new() };
         for byte in "é\u{1b}[1m€\u{9b}𝄞\n".as_bytes() {
             out.write_all(&[*byte])?;
         }

@@ -19,7 +19,7 @@ use crate::session::acks::{of_process, report_notices, report_silent, unsupporte
 use crate::session::budget::BudgetArguments;
 use crate::session::channels::ChannelArguments;
 use crate::session::outputs::OutputArguments;
-use crate::session::rules::{RouteArguments, RuleArguments, Waiting, add, require_matches};
+use crate::session::rules::{RouteArguments, RuleArguments, WaitHint, add, require_matches};
 use crate::{message, units};
 use clap::Args;
 use clocks::FarClocks;
@@ -42,7 +42,7 @@ use tracepoint_run_dir::{Ack, AckState, Rights};
 use tracepoint_session_io::ControlError;
 use tracepoint_session_io::owner::end_with_this_process;
 use tracepoint_session_spec::{DrainedBy, SessionSpec, SinkSpec, State};
-use unrecorded::Unrecorded;
+use unrecorded::UnrecordedProcesses;
 
 /// How often the counters of the processes are refreshed while the live line is shown.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(500);
@@ -183,7 +183,7 @@ impl Record {
         spec.check().map_err(failed)?;
         add(&mut spec, &name, &rules)?;
         if !self.wait && self.command.is_empty() {
-            require_matches(&controller, &spec, &rules, Waiting::Option)?;
+            require_matches(&controller, &spec, &rules, WaitHint::Option)?;
         }
         // Before any event is switched on, so that Ctrl-C never leaves one on.
         let mut stop = StopCondition::new(self.duration, process)?;
@@ -264,7 +264,7 @@ impl Record {
             &mut Option<KernelRecording>,
             &mut Vec<Application>,
         ),
-    ) -> Result<(Recorder, Unrecorded, Option<Child>), Failure> {
+    ) -> Result<(Recorder, UnrecordedProcesses, Option<Child>), Failure> {
         let is_bounded = sinks.iter().any(|sink| matches!(sink, SinkSpec::Ctf(_) | SinkSpec::Text(_)))
             && !self.outputs.removes_old_chunks();
         if self.command.is_empty() {
@@ -288,7 +288,7 @@ impl Record {
         let mut looked: Option<Instant> = None;
         let mut interval = shortest;
         let (mut servers, mut clocks, mut unrecorded) =
-            (Servers::default(), FarClocks::default(), Unrecorded::default());
+            (Servers::default(), FarClocks::default(), UnrecordedProcesses::default());
         // The wait ends on a signal, at the end of the command, or when the recorder has news.
         let mut wait = Duration::ZERO;
         while !stop.is_reached(child.as_mut(), wait)? {

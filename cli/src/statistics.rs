@@ -17,7 +17,7 @@ mod text;
 
 pub(crate) use chart::{PERCENTILES, lines as histogram_lines, percentile};
 pub(crate) use operands::IDS;
-pub(crate) use pass::{Input, Seen};
+pub(crate) use pass::{Input, PassSummary};
 
 /// A count as a coordinate.
 #[expect(clippy::cast_precision_loss, reason = "a place in a picture")]

@@ -11,11 +11,11 @@
 
 mod live;
 mod model;
-mod recorded;
 mod source;
 mod terminal;
 #[cfg(test)]
 mod tests;
+mod trace;
 mod view;
 
 use crate::failure::{EXIT_CODES, Failure, VerbResult};
@@ -24,9 +24,9 @@ use crate::session::controller;
 use crate::statistics::live::ProgramArguments;
 use clap::Args;
 use live::Live;
-use recorded::Recorded;
 use std::io::{IsTerminal, stdin, stdout};
 use std::path::PathBuf;
+use trace::TraceSource;
 
 /// Shows the most frequent events, on a terminal
 ///
@@ -70,7 +70,7 @@ impl Top {
             return Err(Failure::Refused(text.to_owned()));
         }
         let Some(target) = self.programs.target(&self.paths, &self.selection, true)? else {
-            return terminal::run(Recorded::open(&self.paths, &self.selection)?);
+            return terminal::run(TraceSource::open(&self.paths, &self.selection)?);
         };
         let controller = controller(self.programs.pid)?;
         terminal::run(Live::start(&controller, &self.programs, target)?)

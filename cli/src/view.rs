@@ -7,7 +7,7 @@ mod stored;
 mod unfinished;
 
 pub(crate) use clocks::sender_note;
-pub(crate) use printer::{Selection, Wanted};
+pub(crate) use printer::Selection;
 pub(crate) use unfinished::report as report_unfinished;
 
 use crate::failure::{EXIT_CODES, Failure, VerbResult};

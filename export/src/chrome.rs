@@ -108,7 +108,7 @@ struct Value {
 }
 
 #[derive(Serialize)]
-struct Lost {
+struct LossArgs {
     events: Option<u64>,
     packets: Option<u64>,
     since_us: f64,
@@ -271,7 +271,7 @@ impl<W: Write> Format for Chrome<W> {
 
     fn loss(&mut self, loss: &LossReport<'_>, sources: &Sources) -> io::Result<()> {
         let (since_us, ts) = (self.time(loss.loss.from_ns)?, self.time(loss.loss.to_ns)?);
-        let args = Some(Lost { events: loss.events, packets: loss.packets, since_us });
+        let args = Some(LossArgs { events: loss.events, packets: loss.packets, since_us });
         let element = self.of("i", "lost events", loss.thread, sources)?;
         let s = Some(scope(element.pid));
         self.element(&Element { cat: "loss", ts: Some(ts), s, args, ..element })

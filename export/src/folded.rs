@@ -25,7 +25,7 @@ const CALL_STACK: &str = "callstack";
 ///
 /// All lines are written at the end. Characters with a special meaning in this format are replaced by `_`.
 #[derive(Debug)]
-pub struct Folded<W: Write> {
+pub struct FoldedStacks<W: Write> {
     out: W,
     source: Source,
 }
@@ -86,7 +86,7 @@ struct Calls {
     symbols: SymbolTable,
 }
 
-impl<W: Write> Folded<W> {
+impl<W: Write> FoldedStacks<W> {
     /// Sums the time in nanoseconds spent in spans, excluding their children. A span with an unknown end does not count. The names of all written
     /// paths are limited to 16 MiB in total; the time of further paths is the frame `[further paths]`.
     pub fn of_spans(out: W) -> Self {
@@ -163,7 +163,7 @@ impl Calls {
     }
 }
 
-impl<W: Write> Format for Folded<W> {
+impl<W: Write> Format for FoldedStacks<W> {
     fn needs(&self) -> Needs {
         match self.source {
             Source::Spans(_) => Needs::TIMES,

@@ -157,7 +157,7 @@ pub struct Span<'a> {
     /// The ids of the first children that began on other threads.
     pub remote_children: &'a [u64],
     /// The events inside the span.
-    pub inside: &'a Inside,
+    pub inside: &'a SpanEvents,
 }
 
 impl<'a> Span<'a> {
@@ -173,7 +173,7 @@ impl<'a> Span<'a> {
 /// Events recorded inside a span: events with its `span_id`; and, if it nests and has ended, other events on its thread while it was the innermost
 /// span. The latter are guessed.
 #[derive(Clone, Debug, Default)]
-pub struct Inside {
+pub struct SpanEvents {
     /// The first of them.
     pub events: Vec<Event>,
     /// Number of further events.

@@ -16,8 +16,8 @@ use crate::plain;
 use crate::sources::{Sources, ThreadId};
 use names::Names;
 use proto::{
-    Annotated, BOOTTIME, Clock, ClockSnapshot, CounterDescriptor, Data, DebugAnnotation, EventType, ProcessDescriptor,
-    REALTIME, ThreadDescriptor, TracePacket, TrackDescriptor, TrackEvent,
+    AnnotationValue, BOOTTIME, Clock, ClockSnapshot, CounterDescriptor, Data, DebugAnnotation, EventType,
+    ProcessDescriptor, REALTIME, ThreadDescriptor, TracePacket, TrackDescriptor, TrackEvent,
 };
 
 /// The id of the only sequence.
@@ -193,7 +193,7 @@ impl<W: Write> Perfetto<W> {
             self.describe(track)?;
         }
         let mut event = self.track_event(EventType::Instant, &name, "tracepoint", uuid);
-        let annotation = |(name, number): &(&str, u64)| self.names.annotation(name, Annotated::Unsigned(*number));
+        let annotation = |(name, number): &(&str, u64)| self.names.annotation(name, AnnotationValue::Unsigned(*number));
         event.debug_annotations = annotations.iter().map(annotation).collect();
         self.packet(Some(timestamp(time_ns)), Data::TrackEvent(event))
     }
@@ -241,7 +241,7 @@ impl<W: Write> Format for Perfetto<W> {
         let fields = plain::span_fields(span).map(|(name, value)| self.names.field(name, value));
         begin.debug_annotations = fields.collect::<Vec<DebugAnnotation>>();
         if let Some(missing) = plain::missing(span) {
-            begin.debug_annotations.push(self.names.annotation("missing", Annotated::Text(missing.to_owned())));
+            begin.debug_annotations.push(self.names.annotation("missing", AnnotationValue::Text(missing.to_owned())));
         }
         begin.flow_ids = span.remote_children.iter().map(|child| flow(span.thread, *child, sources)).collect();
         let from_parent = span.parent_thread.map(|_| flow(span.thread, span.id, sources));

@@ -17,8 +17,8 @@
 //! spans leave the stack when events of their thread are lost in the channel that records their ends.
 
 mod decisions;
-mod held;
 mod open;
+mod pending;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
@@ -26,11 +26,11 @@ use std::sync::Arc;
 
 use tracepoint_reader::Event;
 
-use crate::format::{Inside, Needs, Span, SpanEnd};
+use crate::format::{Needs, Span, SpanEnd, SpanEvents};
 use crate::sources::{Sources, ThreadId};
 use crate::times::TimeTree;
-use held::{End, Held, Waiting};
 use open::{Events, Guess, OpenSpan, field, number, size};
+use pending::{End, PendingSpan, PendingSpans};
 
 /// Maximum number of open spans.
 const MAX_OPEN: usize = 1 << 18;
@@ -88,7 +88,7 @@ pub(crate) struct Spans {
     firm: HashMap<ThreadId, BTreeSet<u64>>,
     /// Spans for which it is undecided whether they have a guessed parent, or are one.
     undecided: BTreeSet<u64>,
-    held: Held,
+    pending: PendingSpans,
     begun: u64,
     bytes: usize,
     max_open: usize,
@@ -108,7 +108,7 @@ impl Spans {
             stacks: HashMap::new(),
             firm: HashMap::new(),
             undecided: BTreeSet::new(),
-            held: Held::default(),
+            pending: PendingSpans::default(),
             begun: 0,
             bytes: 0,
             max_open: MAX_OPEN,
@@ -199,7 +199,7 @@ impl Spans {
         self.bytes += bytes;
         if self.needs.parents {
             if let Some(parent) = span.parent_number() {
-                self.held.link(parent);
+                self.pending.link(parent);
             }
             if !kind.is_async || guess != Guess::None {
                 self.undecided.insert(begun);
@@ -260,7 +260,7 @@ impl Spans {
             self.add_times(&mut span, Some(event.time_ns), nests, sources, out)?;
         }
         let end = End::Event(Box::new(event.clone()), thread);
-        self.show(Waiting { span, id: key.1, end, nests, last_ns: self.last_ns }, sources, out)?;
+        self.show(PendingSpan { span, id: key.1, end, nests, last_ns: self.last_ns }, sources, out)?;
         self.make_room(sources, out)
     }
 
@@ -291,7 +291,7 @@ impl Spans {
             let times = TimeTree::of(name, duration, TimeTree::default());
             out.times(sources.thread(thread).process, 0, times, sources)?;
         }
-        let (id, inside) = (number(event, "span_id"), Inside::default());
+        let (id, inside) = (number(event, "span_id"), SpanEvents::default());
         let span = Span {
             name,
             id,

@@ -19,14 +19,14 @@ pub(super) enum Key {
 }
 
 /// A listening collector.
-pub(super) struct Bound {
+pub(super) struct BoundCollector {
     pub(super) collector: Collector,
     pub(super) key_file: Option<PathBuf>,
     /// The key, if it was made by this start.
     made: Option<String>,
 }
 
-impl Bound {
+impl BoundCollector {
     pub(super) fn new(options: Options, key: Key) -> Result<Self, Failure> {
         let path = match key {
             Key::None => {

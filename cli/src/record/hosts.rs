@@ -6,7 +6,7 @@
 //! fails later does not end the recording on the others.
 
 mod address;
-mod collecting;
+mod collector;
 mod forwarded;
 mod host;
 mod report;
@@ -18,7 +18,7 @@ use crate::message;
 use crate::shared_key::random_key;
 use address::{CollectAt, address_for, collect_at, common};
 use clap::Args;
-use collecting::Collecting;
+use collector::CollectorThread;
 use host::Host;
 use report::HostsReport;
 use std::collections::HashSet;
@@ -78,7 +78,7 @@ impl HostArguments {
         let key = random_key()?;
         let shared =
             SharedKey::new(key.as_bytes()).ok_or_else(|| Failure::Refused("the key is too short".to_owned()))?;
-        let collecting = Collecting::start(out, listen, shared, max_size)?;
+        let collecting = CollectorThread::start(out, listen, shared, max_size)?;
         let at = collecting.addresses();
         message::note(&format!("collecting at {}; viewers: tracectl view net://{}", at.control, at.live));
         for (host, ip) in hosts.iter_mut().zip(addresses) {

@@ -6,7 +6,7 @@
 //!                               ◀─────   Ready, a line on its standard output
 //!     Request, a line           ─────▶   records, and streams to the collector of `record --on`
 //!     end of the standard input ─────▶   ends the recording, as Ctrl-C does
-//!                               ◀─────   the report of `record --json`, a line, unless it has failed; Ended, a line
+//!                               ◀─────   the report of `record --json`, a line, unless it has failed; EndReport, a line
 //! ```
 //!
 //! The arguments are sent as data, so that they need no quoting for any shell. If the connection breaks, the standard input ends, and the recording
@@ -66,7 +66,7 @@ pub(super) struct Request {
 
 /// The last line of the remote side. Child processes of the command may keep the connection open for longer.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Ended {
+pub(super) struct EndReport {
     /// The exit code of `record`.
     pub(super) exit_code: u8,
 }
@@ -77,7 +77,7 @@ impl Remote {
         let seen_as = env::var(SSH_CONNECTION).ok().and_then(|text| text.split(' ').next()?.parse().ok());
         output::json(&Ready { remote: FORMAT, version: env!("CARGO_PKG_VERSION").to_owned(), seen_as })?;
         let outcome = failure::outcome(Self::record());
-        output::json(&Ended { exit_code: outcome.code() })?;
+        output::json(&EndReport { exit_code: outcome.code() })?;
         Ok(outcome)
     }
 

@@ -1,8 +1,8 @@
 //! The end of a recording, and its report.
 
 use super::recorded::RecordedProcesses;
-use super::servers::Served;
-use super::unrecorded::Unrecorded;
+use super::servers::ServerCounts;
+use super::unrecorded::UnrecordedProcesses;
 use crate::failure::{Failure, Outcome};
 use crate::session::acks::{counters_json, recorded_json, report_silent, unsupported_rules_by_index};
 use crate::table::{Table, number, text};
@@ -28,7 +28,7 @@ pub(super) struct Report {
     /// Processes that died, and the records taken from their rings.
     recovered: Vec<RecoveredProcess>,
     /// Processes of which nothing was recorded.
-    unrecorded: Unrecorded,
+    unrecorded: UnrecordedProcesses,
     /// True if a process was killed, or ended without closing its recording.
     died: bool,
     /// True if the recording has reached its maximum size.
@@ -38,14 +38,14 @@ pub(super) struct Report {
     notes: Vec<String>,
     kernel: Option<KernelRecorded>,
     /// Counts of the servers of processes.
-    served: Vec<Served>,
+    served: Vec<ServerCounts>,
 }
 
 /// Stops the session, waits until the processes have ended the recording, takes the remaining packets, and removes the session. Names those
 /// `expected` processes of which nothing was recorded.
 pub(super) fn finish(
     session: &NamedSession<'_>,
-    (recorder, mut unrecorded): (Recorder, Unrecorded),
+    (recorder, mut unrecorded): (Recorder, UnrecordedProcesses),
     expected: &[Application],
     timeout: Duration,
 ) -> Result<Report, Failure> {
@@ -115,7 +115,7 @@ pub(super) fn finish(
     failures.splice(0..0, refused);
     let died = !died.is_empty() || !recovered.is_empty();
     let is_full = all.iter().any(|recorded| recorded.is_full);
-    let served = Served::of(&all);
+    let served = ServerCounts::of(&all);
     Ok(Report { acks, silent, recovered, unrecorded, died, is_full, failures, notes, kernel: None, served })
 }
 
@@ -301,7 +301,7 @@ impl Report {
             "processes": self.acks.iter().map(recorded_json).collect::<Vec<_>>(),
             "recovered": self.recovered,
             "kernel": self.kernel.as_ref().map(kernel_json),
-            "served": self.served.iter().map(Served::json).collect::<Vec<_>>(),
+            "served": self.served.iter().map(ServerCounts::json).collect::<Vec<_>>(),
             "not_recorded": self.unrecorded.pids(),
             "not_acknowledged": silent,
             "max_size_reached": self.is_full,

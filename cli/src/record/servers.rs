@@ -34,13 +34,13 @@ impl Servers {
 
 /// Final counts of the server of one process.
 #[derive(Debug)]
-pub(super) struct Served {
+pub(super) struct ServerCounts {
     pid: u32,
     address: SocketAddr,
     stats: UdpStats,
 }
 
-impl Served {
+impl ServerCounts {
     /// The counts of all servers.
     pub(super) fn of(recorded: &[Recorded]) -> Vec<Self> {
         let of_process = |recorded: &Recorded| {

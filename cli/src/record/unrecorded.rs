@@ -9,9 +9,9 @@ use tracepoint_run_dir::{Ack, AckState};
 /// Processes that have refused the session and not recorded since, and those that have not answered, each with a message that
 /// names it.
 #[derive(Debug, Default)]
-pub(super) struct Unrecorded(BTreeMap<ProcessKey, String>);
+pub(super) struct UnrecordedProcesses(BTreeMap<ProcessKey, String>);
 
-impl Unrecorded {
+impl UnrecordedProcesses {
     /// Adds the processes that now refuse, and those whose sinks the recorder cannot create.
     pub(super) fn update(&mut self, acks: &[Ack], recorder: &Recorder) {
         for ack in acks {

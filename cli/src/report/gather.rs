@@ -11,7 +11,7 @@ use super::text::cut;
 use super::tracks::Tracks;
 use crate::failure::Failure;
 use crate::progress::LiveLine;
-use crate::statistics::{Input, Seen};
+use crate::statistics::{Input, PassSummary};
 use std::collections::HashMap;
 use std::io;
 use tracepoint_export::{Exporter, Format, LossReport, Needs, Sources, Span, SpanEnd, Summary, ThreadId};
@@ -31,7 +31,7 @@ const NAMES: usize = 4096;
 /// Maximum number of damage messages in the page; the verb prints all of them.
 const DAMAGE: usize = 100;
 
-struct Gathering<'t> {
+struct ReportBuilder<'t> {
     tracks: Tracks,
     kinds: Kinds<'t>,
     parts: Slices,
@@ -68,13 +68,13 @@ impl Names {
     }
 }
 
-pub(super) fn gather(input: &Input<'_>, trace: &Trace) -> Result<(Data, Seen), Failure> {
+pub(super) fn gather(input: &Input<'_>, trace: &Trace) -> Result<(Data, PassSummary), Failure> {
     let (first, last) = trace.range().unwrap_or_default();
     let times = input.time_range(trace)?;
     let (first, last) =
         (times.since.map_or(first, |since| since.max(first)), times.until.map_or(last, |until| until.min(last)));
     let range = (first, last.max(first));
-    let mut exporter = Exporter::new(Gathering {
+    let mut exporter = Exporter::new(ReportBuilder {
         tracks: Tracks::new(range),
         kinds: Kinds::new(trace, range),
         parts: Slices::new(range, PARTS),
@@ -107,7 +107,7 @@ pub(super) fn gather(input: &Input<'_>, trace: &Trace) -> Result<(Data, Seen), F
     Ok((data, seen))
 }
 
-impl Format for Gathering<'_> {
+impl Format for ReportBuilder<'_> {
     fn needs(&self) -> Needs {
         Needs::SLICES
     }
@@ -150,7 +150,7 @@ impl Format for Gathering<'_> {
     }
 }
 
-impl Gathering<'_> {
+impl ReportBuilder<'_> {
     fn count(&mut self, event: &Event) {
         let (track, kind) = (self.tracks.add(event), self.kinds.add(event));
         self.count += 1;

@@ -21,7 +21,7 @@ const HISTORY: usize = 64;
 
 pub(super) struct Kinds<'t> {
     trace: &'t Trace,
-    all: Vec<Counted>,
+    all: Vec<KindFields>,
     by_name: HashMap<String, usize>,
     /// The kind of each event class, by its address; the class is kept alive.
     by_class: HashMap<usize, (usize, Arc<EventClass>)>,
@@ -32,7 +32,7 @@ pub(super) struct Kinds<'t> {
     slices: Slices,
 }
 
-struct Counted {
+struct KindFields {
     kind: Kind,
     fields: Vec<(String, TraceStatistic)>,
 }
@@ -61,7 +61,7 @@ impl<'t> Kinds<'t> {
             self.by_class.insert(address, (index, Arc::clone(&event.class)));
             index
         };
-        let Counted { kind, fields } = &mut self.all[index];
+        let KindFields { kind, fields } = &mut self.all[index];
         kind.count += 1;
         kind.history[self.slices.index(event.time_ns)] += 1;
         for (_, statistic) in fields {
@@ -75,7 +75,7 @@ impl<'t> Kinds<'t> {
         let all = &mut self.all;
         let index = *self.by_name.entry(class.name.clone()).or_insert_with(|| {
             let kind = Kind { name: cut(&class.name), count: 0, history: vec![0; HISTORY] };
-            all.push(Counted { kind, fields: Vec::new() });
+            all.push(KindFields { kind, fields: Vec::new() });
             all.len() - 1
         });
         for field in class.fields.iter().flat_map(|fields| &fields.fields) {
@@ -103,7 +103,7 @@ impl<'t> Kinds<'t> {
         self.all.sort_by(|a, b| b.kind.count.cmp(&a.kind.count).then_with(|| a.kind.name.cmp(&b.kind.name)));
         let further = self.all.len().saturating_sub(MAX_LISTED) as u64;
         let mut histograms = Vec::new();
-        for Counted { kind, fields } in &self.all {
+        for KindFields { kind, fields } in &self.all {
             for (field, statistic) in fields {
                 if let Results::Histogram(rows) = statistic.snapshot().results
                     && let Some(all) = rows.all.filter(|all| all.count() > 0)

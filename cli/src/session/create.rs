@@ -3,7 +3,7 @@
 use super::budget::BudgetArguments;
 use super::channels::ChannelArguments;
 use super::outputs::SessionOutputs;
-use super::rules::{RouteArguments, RuleArguments, StatisticArguments, Waiting, add, require_matches, require_sinks};
+use super::rules::{RouteArguments, RuleArguments, StatisticArguments, WaitHint, add, require_matches, require_sinks};
 use super::{ChangeArguments, acks};
 use crate::failure::{EXIT_CODES, Outcome, VerbResult};
 use crate::message;
@@ -79,8 +79,8 @@ impl Create {
         spec.budget = self.budget.spec();
         add(&mut spec, &self.name, &rules)?;
         if !self.wait {
-            require_matches(&controller, &spec, &rules, Waiting::Option)?;
-            require_sinks(&controller, &spec, Waiting::Option)?;
+            require_matches(&controller, &spec, &rules, WaitHint::Option)?;
+            require_sinks(&controller, &spec, WaitHint::Option)?;
         }
         let session = controller.create(&self.name, &spec)?;
         if rules.iter().all(Rule::excludes) {

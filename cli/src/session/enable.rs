@@ -2,7 +2,7 @@
 
 use super::channels::AddedChannels;
 use super::outputs::SessionOutputs;
-use super::rules::{RouteArguments, RuleArguments, StatisticArguments, Waiting, require_matches, require_sinks};
+use super::rules::{RouteArguments, RuleArguments, StatisticArguments, WaitHint, require_matches, require_sinks};
 use super::{ChangeArguments, acks};
 use crate::failure::{EXIT_CODES, Failure, VerbResult};
 use clap::Args;
@@ -62,8 +62,8 @@ impl Enable {
         if !self.wait {
             let mut spec = session.spec()?;
             self.change(&mut spec, &rules, &sinks)?;
-            require_matches(&controller, &spec, &rules, Waiting::Option)?;
-            require_sinks(&controller, &spec, Waiting::Option)?;
+            require_matches(&controller, &spec, &rules, WaitHint::Option)?;
+            require_sinks(&controller, &spec, WaitHint::Option)?;
         }
         let failed = |error: CtfError| Failure::Refused(error.to_string());
         sinks.iter_mut().try_for_each(prepare).map_err(failed)?;

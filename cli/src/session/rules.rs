@@ -143,14 +143,14 @@ pub(crate) fn add(spec: &mut SessionSpec, session: &str, rules: &[Rule]) -> Resu
 
 /// Advice for a rule that does not match anything yet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Waiting {
+pub(crate) enum WaitHint {
     /// Use the verb's option `--wait`.
     Option,
     /// Use a session: this verb shows the current state only.
     Session,
 }
 
-impl Waiting {
+impl WaitHint {
     const fn hint(self) -> &'static str {
         match self {
             Self::Option => "with `--wait` a rule may match events of processes and modules that come later",
@@ -166,7 +166,7 @@ pub(crate) fn require_matches(
     controller: &Controller,
     spec: &SessionSpec,
     rules: &[Rule],
-    waiting: Waiting,
+    waiting: WaitHint,
 ) -> Result<(), Failure> {
     let unmatched = controller.unmatched(spec)?;
     let ours = unmatched.iter().filter(|unmatched| rules.iter().any(|rule| rule.event.text() == unmatched.rule));
@@ -181,7 +181,7 @@ pub(crate) fn require_matches(
 }
 
 /// Fails if an output of the session is unavailable in all running processes that it records, and names them.
-pub(crate) fn require_sinks(controller: &Controller, spec: &SessionSpec, waiting: Waiting) -> Result<(), Failure> {
+pub(crate) fn require_sinks(controller: &Controller, spec: &SessionSpec, waiting: WaitHint) -> Result<(), Failure> {
     for unbuilt in controller.unbuilt(spec)? {
         if unbuilt.others == 0 {
             let hint = "`tracectl record` writes the output itself, whatever programs were built with";

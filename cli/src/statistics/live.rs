@@ -156,17 +156,17 @@ impl LiveArguments {
         controller: &'a Controller,
         target: Target,
         statistic: &StatisticSpec,
-    ) -> Result<Computed<'a>, Failure> {
+    ) -> Result<StatisticSession<'a>, Failure> {
         match target {
             Target::Session(name) => {
                 let is_partial = require_statistic(controller, &name, self.programs.timeout)?;
-                Ok(Computed { own: None, name, is_partial })
+                Ok(StatisticSession { own: None, name, is_partial })
             }
             Target::Rules(rules) => {
                 let rules = self.programs.with_statistic(controller, rules, statistic)?;
                 let own = OwnSession::start(controller, "stat", &rules, self.programs.timeout)?;
                 let (name, is_partial) = (own.name().to_owned(), own.is_partial());
-                Ok(Computed { own: Some(own), name, is_partial })
+                Ok(StatisticSession { own: Some(own), name, is_partial })
             }
         }
     }
@@ -180,7 +180,7 @@ impl LiveArguments {
         scope: &Scope,
     ) -> VerbResult {
         let controller = controller(self.programs.pid)?;
-        let Computed { own, name, .. } = self.start(&controller, target, statistic)?;
+        let StatisticSession { own, name, .. } = self.start(&controller, target, statistic)?;
         let served = listen::serve(address, || Ok(scope.metrics(&controller.statistics(&name)?)));
         drop(own);
         served
@@ -189,9 +189,9 @@ impl LiveArguments {
     /// Shows the statistics of a session, or `statistic` of the rules, until it is over.
     pub(super) fn run(&self, target: Target, statistic: &StatisticSpec, view: &mut dyn View) -> VerbResult {
         let controller = controller(self.programs.pid)?;
-        let mut ends = Ends::new(self, &controller)?;
+        let mut ends = EndCondition::new(self, &controller)?;
         let is_named = matches!(target, Target::Session(_));
-        let Computed { own, name, is_partial } = self.start(&controller, target, statistic)?;
+        let StatisticSession { own, name, is_partial } = self.start(&controller, target, statistic)?;
         // The numbers of a named session are shown at once. The first numbers of a temporary session, and of an interval, would all be 0.
         let mut began = Instant::now();
         if own.is_some() || view.is_of_intervals() {
@@ -233,7 +233,7 @@ impl LiveArguments {
 }
 
 /// The session that computes the numbers.
-struct Computed<'a> {
+struct StatisticSession<'a> {
     own: Option<OwnSession<'a>>,
     /// The name of the session.
     name: String,
@@ -286,12 +286,12 @@ pub(super) trait View {
 }
 
 /// The end of the verb: a signal, or the end of the process.
-struct Ends {
+struct EndCondition {
     interrupt: WaitingInterrupt,
     process: Option<Application>,
 }
 
-impl Ends {
+impl EndCondition {
     fn new(live: &LiveArguments, controller: &Controller) -> Result<Self, Failure> {
         let process = live.programs.pid.map(|pid| controller.process(pid)).transpose()?;
         Ok(Self { interrupt: WaitingInterrupt::without_children()?, process })

@@ -29,7 +29,7 @@ pub(super) enum Order {
 
 /// Information gathered in a pass in addition to the statistics.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct PassSummary {
     /// The times of the earliest and the latest selected event, in nanoseconds since the epoch.
     pub(crate) range: Option<(i64, i64)>,
     /// Number of events missing in the traces, of any kind.
@@ -40,7 +40,7 @@ pub(crate) struct Seen {
     unchecked: u64,
 }
 
-impl Seen {
+impl PassSummary {
     /// The time between the first and the last event in seconds; 0 for one event.
     #[expect(clippy::cast_precision_loss, reason = "a time")]
     pub(crate) fn seconds(&self) -> f64 {
@@ -99,14 +99,14 @@ impl Seen {
 }
 
 /// Passes selected events to a visitor.
-struct Selected<V> {
+struct FilterVisitor<V> {
     filter: TraceFilter,
     times: TimeRange,
     range: Option<(i64, i64)>,
     visitor: V,
 }
 
-impl<V: Visitor> Visitor for Selected<V> {
+impl<V: Visitor> Visitor for FilterVisitor<V> {
     #[inline]
     fn event(&mut self, event: &EventView<'_>) {
         let time = event.time_ns();
@@ -132,8 +132,8 @@ impl Input<'_> {
     }
 
     /// Passes the selected events in time order, with the losses and the damage between them.
-    pub(crate) fn in_order(&self, trace: &Trace, mut take: impl FnMut(&Item)) -> Result<Seen, Failure> {
-        let (times, mut filter, mut seen) = (self.time_range(trace)?, self.filter()?, Seen::default());
+    pub(crate) fn in_order(&self, trace: &Trace, mut take: impl FnMut(&Item)) -> Result<PassSummary, Failure> {
+        let (times, mut filter, mut seen) = (self.time_range(trace)?, self.filter()?, PassSummary::default());
         let mut range: Option<(i64, i64)> = None;
         seen.add_items(trace, times, |item| {
             if let Item::Event(event) = item {
@@ -160,11 +160,11 @@ impl Input<'_> {
         trace: &Trace,
         order: Order,
         start: impl Fn(usize) -> Vec<V>,
-    ) -> Result<(Vec<V>, Seen), Failure> {
+    ) -> Result<(Vec<V>, PassSummary), Failure> {
         let (times, filter) = (self.time_range(trace)?, self.filter()?);
-        let select = |visitor| Selected { filter: filter.clone(), times, range: None, visitor };
+        let select = |visitor| FilterVisitor { filter: filter.clone(), times, range: None, visitor };
         let start = |threads| start(threads).into_iter().map(select).collect();
-        let mut seen = Seen::default();
+        let mut seen = PassSummary::default();
         let visitors = match order {
             Order::Any => {
                 let mut bar = Bar::new();

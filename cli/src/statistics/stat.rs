@@ -5,7 +5,7 @@ use super::listen;
 use super::live::metrics::{MetricsView, Scope};
 use super::live::stat::StatView;
 use super::live::{Form, LiveArguments, Target};
-use super::pass::{Input, Order, Seen};
+use super::pass::{Input, Order, PassSummary};
 use super::prometheus::{self, Source};
 use super::summary::{statistic, summaries};
 use super::text::named;
@@ -88,9 +88,9 @@ pub(crate) struct Stat {
 }
 
 /// Event counts by name or by fields, the most frequent first.
-struct Counted {
+struct EventCounts {
     rows: Rows<u64>,
-    seen: Seen,
+    seen: PassSummary,
 }
 
 /// A line: a kind or group of events, and its count.
@@ -176,10 +176,10 @@ impl Stat {
         self.live.run(target, &self.spec(&self.by), &mut StatView::new(form, is_named, self.by.clone()))
     }
 
-    fn count(&self) -> Result<Counted, Failure> {
+    fn count(&self) -> Result<EventCounts, Failure> {
         let (mut rows, seen) = if self.by.is_empty() { self.by_name()? } else { self.by_fields()? };
         rows.sort_by_rank(|count| *count);
-        Ok(Counted { rows, seen })
+        Ok(EventCounts { rows, seen })
     }
 
     fn input(&self) -> Input<'_> {
@@ -190,7 +190,7 @@ impl Stat {
         StatisticSpec::new(Measure::Count).by(by.iter().cloned()).max_groups(self.groups)
     }
 
-    fn by_name(&self) -> Result<(Rows<u64>, Seen), Failure> {
+    fn by_name(&self) -> Result<(Rows<u64>, PassSummary), Failure> {
         let (input, start) = (self.input(), |threads| (0..threads).map(|_| Counts::default()).collect());
         let (counts, seen) = input.pass(&input.open()?, Order::Any, start)?;
         let mut names: HashMap<String, u64> = HashMap::new();
@@ -201,7 +201,7 @@ impl Stat {
         Ok((Rows::counted(groups), seen))
     }
 
-    fn by_fields(&self) -> Result<(Rows<u64>, Seen), Failure> {
+    fn by_fields(&self) -> Result<(Rows<u64>, PassSummary), Failure> {
         let input = self.input();
         let trace = input.open()?;
         let (snapshots, seen) = summaries(input, &trace, &[statistic(input, &trace, self.spec(&self.by))?])?;
@@ -212,7 +212,7 @@ impl Stat {
         Ok((rows, seen))
     }
 
-    fn metrics(&self, counted: &Counted) -> Metrics {
+    fn metrics(&self, counted: &EventCounts) -> Metrics {
         let by_name = ["event".to_owned()];
         let spec = self.spec(if self.by.is_empty() { &by_name } else { &self.by });
         let (statistic, results) = (spec.to_string(), Results::Count(counted.rows.clone()));
@@ -222,7 +222,7 @@ impl Stat {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
-    fn write(&self, Counted { rows, seen }: &Counted) -> Result<(), Failure> {
+    fn write(&self, EventCounts { rows, seen }: &EventCounts) -> Result<(), Failure> {
         let lines: Vec<_> = lines(rows);
         let seconds = seen.seconds();
         let per_second = |count: u64| (seconds > 0.0).then(|| count as f64 / seconds);

@@ -1,6 +1,6 @@
 //! Statistics over the selected events of traces.
 
-use super::pass::{Input, Order, Seen};
+use super::pass::{Input, Order, PassSummary};
 use crate::failure::Failure;
 use tracepoint_probes::snapshot::{Results, Rows};
 use tracepoint_probes::{Snapshot, StatisticSpec};
@@ -30,8 +30,8 @@ pub(super) fn summaries(
     input: Input<'_>,
     trace: &Trace,
     statistics: &[TraceStatistic],
-) -> Result<(Vec<Snapshot>, Seen), Failure> {
-    let take = |order| -> Result<(Vec<Snapshot>, Seen), Failure> {
+) -> Result<(Vec<Snapshot>, PassSummary), Failure> {
+    let take = |order| -> Result<(Vec<Snapshot>, PassSummary), Failure> {
         let start = |threads| {
             let mut observers: Vec<_> = (0..threads).map(|_| Observer(Vec::new())).collect();
             for statistic in statistics {

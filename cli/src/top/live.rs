@@ -38,13 +38,13 @@ pub(super) struct Live<'a> {
     counts: Counts,
     /// The fields of the known events.
     fields: HashMap<String, Vec<String>>,
-    inspected: Option<Inspected>,
+    inspected: Option<Inspection>,
     /// Set if the metadata of the events shown last has been altered.
     metadata_damage: Option<String>,
 }
 
 /// The inspected event.
-struct Inspected {
+struct Inspection {
     focus: Focus,
     /// The rules added for it.
     rules: Vec<Rule>,
@@ -119,7 +119,7 @@ impl<'a> Live<'a> {
             rules.iter().try_for_each(|rule| add(spec, rule))
         });
         let rules = if changed.is_ok() { rules } else { former };
-        self.inspected = focus.map(|focus| Inspected { focus: focus.clone(), rules });
+        self.inspected = focus.map(|focus| Inspection { focus: focus.clone(), rules });
         changed
     }
 

@@ -33,7 +33,7 @@ pub(super) enum Request {
 
 /// The inspected event.
 #[derive(Debug, Default)]
-pub(super) struct Inspected {
+pub(super) struct Inspection {
     pub(super) event: String,
     /// The index of a field.
     pub(super) field: usize,
@@ -46,7 +46,7 @@ pub(super) struct Model {
     order: Order,
     /// The name of the selected event; it stays selected when the order changes.
     selected: Option<String>,
-    inspected: Option<Inspected>,
+    inspected: Option<Inspection>,
     is_paused: bool,
     /// The most recent error.
     message: Option<String>,
@@ -92,7 +92,7 @@ impl Model {
         self.order
     }
 
-    pub(super) fn inspected(&self) -> Option<&Inspected> {
+    pub(super) fn inspected(&self) -> Option<&Inspection> {
         self.inspected.as_ref()
     }
 
@@ -161,7 +161,7 @@ impl Model {
             }
             KeyCode::Enter => {
                 let Some(row) = self.overview.events.get(selected) else { return Request::Stay };
-                self.inspected = Some(Inspected { event: row.name.clone(), ..Inspected::default() });
+                self.inspected = Some(Inspection { event: row.name.clone(), ..Inspection::default() });
                 return self.focus().map_or(Request::Stay, Request::Detail);
             }
             _ => return Request::Stay,

@@ -1,6 +1,6 @@
 //! Draws the model.
 
-use super::model::{Inspected, Model, Order};
+use super::model::{Inspection, Model, Order};
 use super::source::{EventRow, Values};
 use crate::output::in_line;
 use crate::statistics::{PERCENTILES, histogram_lines, percentile};
@@ -125,7 +125,7 @@ fn draw_events(frame: &mut Frame<'_>, area: Rect, model: &Model, theme: Theme) {
     frame.render_stateful_widget(table, area, &mut TableState::new().with_selected(selected));
 }
 
-fn draw_detail(frame: &mut Frame<'_>, area: Rect, model: &Model, inspected: &Inspected, theme: Theme) {
+fn draw_detail(frame: &mut Frame<'_>, area: Rect, model: &Model, inspected: &Inspection, theme: Theme) {
     let row = model.inspected_row();
     let numbers = row.map_or_else(
         || "  gone".to_owned(),

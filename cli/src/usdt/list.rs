@@ -1,6 +1,6 @@
 //! `tracectl usdt list`: the notes of a program or a process.
 
-use super::notes::{Noted, Source};
+use super::notes::{NotedFile, Source};
 use crate::failure::{EXIT_CODES, Outcome, VerbResult};
 use crate::output;
 use crate::table::{Table, text};
@@ -41,7 +41,7 @@ impl List {
             return Ok(Outcome::Success);
         }
         let mut out = output::styled();
-        for Noted { path, notes } in &files {
+        for NotedFile { path, notes } in &files {
             writeln!(out, "{}", path.display())?;
             let mut table = Table::new("  ");
             table.heading(["EVENT", "VIA", "FIELDS"].map(text));
@@ -65,7 +65,7 @@ fn fields(note: &Note) -> String {
     fields.join(", ")
 }
 
-fn as_json(file: &Noted) -> Value {
+fn as_json(file: &NotedFile) -> Value {
     let note = |note: &Note| {
         let fields = note.fields.as_ref().map(|fields| {
             fields.iter().map(|field| json!({ "name": field.name, "type": field.ty, "words": field.words() })).collect()

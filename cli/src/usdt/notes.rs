@@ -21,14 +21,14 @@ pub(super) struct Source {
 
 /// A file and its notes.
 #[derive(Debug)]
-pub(super) struct Noted {
+pub(super) struct NotedFile {
     pub(super) path: PathBuf,
     pub(super) notes: Vec<Note>,
 }
 
 impl Source {
     /// The files with notes of this project, or with any notes if `all`.
-    pub(super) fn read(&self, all: bool) -> Result<Vec<Noted>, Failure> {
+    pub(super) fn read(&self, all: bool) -> Result<Vec<NotedFile>, Failure> {
         let mut files = match (&self.path, self.pid) {
             (Some(path), _) => vec![of_file(path, path)?],
             (None, Some(pid)) => of_process(pid)?,
@@ -53,13 +53,13 @@ impl Source {
 }
 
 /// The notes of the file at `opened`, which messages call `path`.
-fn of_file(path: &Path, opened: &Path) -> Result<Noted, Failure> {
+fn of_file(path: &Path, opened: &Path) -> Result<NotedFile, Failure> {
     let notes = notes_of_file(opened).map_err(|error| Failure::Refused(error.to_string()))?;
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    Ok(Noted { path, notes })
+    Ok(NotedFile { path, notes })
 }
 
-fn of_process(pid: u32) -> Result<Vec<Noted>, Failure> {
+fn of_process(pid: u32) -> Result<Vec<NotedFile>, Failure> {
     let process = PathBuf::from(format!("/proc/{pid}"));
     let maps = fs::read(process.join("maps"))
         .map_err(|error| Failure::Refused(format!("cannot read the mappings of process {pid}: {error}")))?;

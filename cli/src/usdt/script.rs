@@ -6,7 +6,7 @@
 mod bpftrace;
 mod systemtap;
 
-use super::notes::{Noted, Source};
+use super::notes::{NotedFile, Source};
 use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
 use crate::message;
 use crate::output;
@@ -52,7 +52,7 @@ enum Tool {
 }
 
 /// A script that prints one event.
-struct Printed {
+struct EventScript {
     event: String,
     program: String,
     command: String,
@@ -67,7 +67,7 @@ impl Script {
             )));
         }
         let (mut scripts, mut left_out) = (Vec::new(), Vec::new());
-        for Noted { path, notes } in &files {
+        for NotedFile { path, notes } in &files {
             for note in notes.iter().filter(|note| self.event.is_empty() || self.event.contains(&note.full_name())) {
                 match self.script(path, note) {
                     Ok(script) => scripts.push(script),
@@ -80,7 +80,7 @@ impl Script {
             }
         }
         if self.json {
-            let script = |Printed { event, program, command }: &Printed| json!({ "event": event, "program": program, "command": command });
+            let script = |EventScript { event, program, command }: &EventScript| json!({ "event": event, "program": program, "command": command });
             let left_out = left_out.iter().map(|(event, reason)| json!({ "event": event, "reason": reason }));
             let scripts: Vec<_> = scripts.iter().map(script).collect();
             output::json(&json!({ "scripts": scripts, "left_out": left_out.collect::<Vec<_>>() }))?;
@@ -93,7 +93,7 @@ impl Script {
     }
 
     /// The script, or the reason why there is none.
-    fn script(&self, path: &Path, note: &Note) -> Result<Printed, &'static str> {
+    fn script(&self, path: &Path, note: &Note) -> Result<EventScript, &'static str> {
         let fields = note.fields.iter().flatten().map(|field| (&*field.name, ""));
         let names = [(&*note.provider, "-."), (&*note.name, "")];
         if !names.into_iter().chain(fields).all(|(name, more)| is_plain(name, more)) {
@@ -109,7 +109,7 @@ impl Script {
         let program = program.ok_or("the tool has no name for the register of its arguments")?;
         let process = self.source.pid.map_or_else(String::new, |pid| format!(" {process} {pid}"));
         let command = format!("{tool}{process} -e '{program}'");
-        Ok(Printed { event: note.full_name(), program, command })
+        Ok(EventScript { event: note.full_name(), program, command })
     }
 }
 
@@ -118,7 +118,7 @@ fn is_plain(text: &str, more: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || more.contains(c))
 }
 
-fn events(files: &[Noted]) -> impl Iterator<Item = &Note> {
+fn events(files: &[NotedFile]) -> impl Iterator<Item = &Note> {
     files.iter().flat_map(|file| &file.notes)
 }
 

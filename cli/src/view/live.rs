@@ -2,7 +2,6 @@
 
 use super::View;
 use super::clocks::{self, far_off_note};
-use super::printer::Wanted;
 use crate::failure::{Failure, Outcome, VerbResult};
 use crate::interrupt::Interrupt;
 use crate::message::{self, counted};
@@ -61,7 +60,7 @@ impl View {
         let ended = loop {
             match view.poll() {
                 Ok(PollResult::Item(item)) => {
-                    if printer.item(&item)? == Wanted::Enough {
+                    if printer.item(&item)?.is_break() {
                         break Ok(());
                     }
                 }

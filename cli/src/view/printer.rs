@@ -6,6 +6,7 @@ use crate::output;
 use crate::selection::TimeRange;
 use serde_json::json;
 use std::io::Write;
+use std::ops::ControlFlow;
 use tracepoint_reader::Item;
 use tracepoint_reader::json::write_item;
 use tracepoint_reader::text::{TextOptions, TextWriter};
@@ -33,19 +34,12 @@ impl Selection {
     }
 
     /// Returns whether items are still wanted after an item that is not selected.
-    pub(crate) fn wanted_after(&self, item: &Item) -> Wanted {
+    pub(crate) fn wanted_after(&self, item: &Item) -> ControlFlow<()> {
         match item {
-            Item::Event(event) if self.times.is_over(event.time_ns) => Wanted::Enough,
-            _ => Wanted::More,
+            Item::Event(event) if self.times.is_over(event.time_ns) => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
         }
     }
-}
-
-/// Tells the reader if more items are wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
-    More,
-    Enough,
 }
 
 pub(super) struct Printer {
@@ -65,16 +59,16 @@ impl Printer {
     }
 
     /// Prints an item, if it is selected.
-    pub(super) fn item(&mut self, item: &Item) -> Result<Wanted, Failure> {
+    pub(super) fn item(&mut self, item: &Item) -> Result<ControlFlow<()>, Failure> {
         if self.is_full() {
-            return Ok(Wanted::Enough);
+            return Ok(ControlFlow::Break(()));
         }
         if !self.selection.includes(item) {
             return Ok(self.selection.wanted_after(item));
         }
         self.print(item)?;
         self.printed += u64::from(matches!(item, Item::Event(_)));
-        Ok(if self.is_full() { Wanted::Enough } else { Wanted::More })
+        Ok(if self.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
     fn is_full(&self) -> bool {

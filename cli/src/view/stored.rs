@@ -1,7 +1,7 @@
 //! The events of traces in files.
 
 use super::clocks;
-use super::printer::{Printer, Wanted};
+use super::printer::Printer;
 use super::{Time, View, unfinished};
 use crate::failure::{Failure, VerbResult};
 use crate::interrupt::Interrupt;
@@ -9,6 +9,7 @@ use crate::message::{self, counted};
 use crate::open::open;
 use crate::time_point::Context;
 use std::collections::{HashSet, VecDeque};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
@@ -54,7 +55,7 @@ impl View {
                 Some(_) => printer.selection.wanted_after(&item),
                 None => printer.item(&item)?,
             };
-            if wanted == Wanted::Enough {
+            if wanted.is_break() {
                 break;
             }
         }
@@ -86,14 +87,14 @@ impl View {
                 (PollResult::Item(item), Some(tail)) if printer.selection.includes(&item) => tail.add(item),
                 (PollResult::Item(item), Some(_)) => printer.selection.wanted_after(&item),
                 (PollResult::Item(item), None) => printer.item(&item)?,
-                (PollResult::Ended, _) => Wanted::Enough,
+                (PollResult::Ended, _) => ControlFlow::Break(()),
                 _ => {
                     printer.flush()?;
                     sleep(PAUSE);
-                    Wanted::More
+                    ControlFlow::Continue(())
                 }
             };
-            if wanted == Wanted::Enough {
+            if wanted.is_break() {
                 break;
             }
         }
@@ -114,14 +115,14 @@ impl Tail {
         Self { count, events: 0, items: VecDeque::new() }
     }
 
-    fn add(&mut self, item: Item) -> Wanted {
+    fn add(&mut self, item: Item) -> ControlFlow<()> {
         self.events += u64::from(matches!(item, Item::Event(_)));
         self.items.push_back(item);
         while self.events > self.count || (self.count == 0 && !self.items.is_empty()) {
             let removed = self.items.pop_front();
             self.events -= u64::from(matches!(removed, Some(Item::Event(_))));
         }
-        Wanted::More
+        ControlFlow::Continue(())
     }
 
     fn print(self, printer: &mut Printer) -> Result<(), Failure> {

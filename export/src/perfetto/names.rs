@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use tracepoint_reader::Value;
 
-use super::proto::{Annotated, DebugAnnotation, Interned, InternedData};
+use super::proto::{AnnotationValue, DebugAnnotation, InternedData, InternedString};
 use crate::plain::Plain;
 
 /// Names of one kind.
 #[derive(Debug, Default)]
 struct Table {
     numbers: HashMap<String, u64>,
-    new: Vec<Interned>,
+    new: Vec<InternedString>,
 }
 
 impl Table {
@@ -21,7 +21,7 @@ impl Table {
         }
         let iid = self.numbers.len() as u64 + 1;
         self.numbers.insert(name.to_owned(), iid);
-        self.new.push(Interned { iid, name: name.to_owned() });
+        self.new.push(InternedString { iid, name: name.to_owned() });
         iid
     }
 }
@@ -54,7 +54,7 @@ impl Names {
     }
 
     /// An annotation with this name and value.
-    pub(super) fn annotation(&mut self, name: &str, value: Annotated) -> DebugAnnotation {
+    pub(super) fn annotation(&mut self, name: &str, value: AnnotationValue) -> DebugAnnotation {
         let name_iid = Some(self.annotations.number(name));
         DebugAnnotation { name_iid, value: Some(value), ..DebugAnnotation::default() }
     }
@@ -67,12 +67,12 @@ impl Names {
     fn value(&mut self, value: &Value) -> DebugAnnotation {
         let mut annotation = DebugAnnotation::default();
         annotation.value = Some(match Plain::from(value) {
-            Plain::None => Annotated::Text("none".to_owned()),
-            Plain::Bool(truth) => Annotated::Bool(truth),
-            Plain::Unsigned(number) => Annotated::Unsigned(number),
-            Plain::Signed(number) => Annotated::Signed(number),
-            Plain::Float(number) => Annotated::Float(number),
-            Plain::Text(text) => Annotated::Text(text.into_owned()),
+            Plain::None => AnnotationValue::Text("none".to_owned()),
+            Plain::Bool(truth) => AnnotationValue::Bool(truth),
+            Plain::Unsigned(number) => AnnotationValue::Unsigned(number),
+            Plain::Signed(number) => AnnotationValue::Signed(number),
+            Plain::Float(number) => AnnotationValue::Float(number),
+            Plain::Text(text) => AnnotationValue::Text(text.into_owned()),
             Plain::Array(values) => {
                 annotation.array_values = values.iter().map(|value| self.value(value)).collect();
                 return annotation;

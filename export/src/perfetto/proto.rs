@@ -118,8 +118,8 @@ pub(super) struct TrackEvent {
 pub(super) struct DebugAnnotation {
     #[prost(uint64, optional, tag = "1")]
     pub(super) name_iid: Option<u64>,
-    #[prost(oneof = "Annotated", tags = "2, 3, 4, 5, 6")]
-    pub(super) value: Option<Annotated>,
+    #[prost(oneof = "AnnotationValue", tags = "2, 3, 4, 5, 6")]
+    pub(super) value: Option<AnnotationValue>,
     #[prost(message, repeated, tag = "11")]
     pub(super) dict_entries: Vec<DebugAnnotation>,
     #[prost(message, repeated, tag = "12")]
@@ -127,7 +127,7 @@ pub(super) struct DebugAnnotation {
 }
 
 #[derive(Clone, PartialEq, Oneof)]
-pub(super) enum Annotated {
+pub(super) enum AnnotationValue {
     #[prost(bool, tag = "2")]
     Bool(bool),
     #[prost(uint64, tag = "3")]
@@ -144,15 +144,15 @@ pub(super) enum Annotated {
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct InternedData {
     #[prost(message, repeated, tag = "1")]
-    pub(super) event_categories: Vec<Interned>,
+    pub(super) event_categories: Vec<InternedString>,
     #[prost(message, repeated, tag = "2")]
-    pub(super) event_names: Vec<Interned>,
+    pub(super) event_names: Vec<InternedString>,
     #[prost(message, repeated, tag = "3")]
-    pub(super) debug_annotation_names: Vec<Interned>,
+    pub(super) debug_annotation_names: Vec<InternedString>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Interned {
+pub(super) struct InternedString {
     #[prost(uint64, tag = "1")]
     pub(super) iid: u64,
     #[prost(string, tag = "2")]

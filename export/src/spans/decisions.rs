@@ -3,8 +3,8 @@
 use std::io;
 use std::mem::take;
 
-use super::held::{End, Place, Waiting};
 use super::open::{Guess, OpenSpan};
+use super::pending::{End, PendingSpan, Place};
 use super::{Key, MAX_BYTES, Output, Spans};
 use crate::sources::{Sources, ThreadId};
 use crate::times::TimeTree;
@@ -46,7 +46,7 @@ impl Spans {
     pub(super) fn give_up_guess(&mut self, span: &mut OpenSpan) {
         if let Guess::Pending(parent) = span.guess {
             if self.needs.parents {
-                self.held.unlink(parent);
+                self.pending.unlink(parent);
             }
             (span.guess, span.parent) = (Guess::None, None);
         }
@@ -92,7 +92,7 @@ impl Spans {
         if self.needs.times {
             self.add_times(&mut span, None, false, sources, out)?;
         }
-        self.show(Waiting { span, id: key.1, end, nests, last_ns: self.last_ns }, sources, out)
+        self.show(PendingSpan { span, id: key.1, end, nests, last_ns: self.last_ns }, sources, out)
     }
 
     /// Adds the time of a span to its parent's times, or passes it on if the parent has ended. A span with an unknown end has no time.
@@ -138,29 +138,29 @@ impl Spans {
     /// Passes a span on, or keeps it until its parent is known.
     pub(super) fn show(
         &mut self,
-        mut waiting: Waiting,
+        mut waiting: PendingSpan,
         sources: &mut Sources,
         out: &mut impl Output,
     ) -> io::Result<()> {
         self.undecided.remove(&waiting.span.number);
         if !self.needs.parents {
             let inside = take(&mut waiting.span.events).together(self.needs.inside);
-            let Waiting { span, id, end, nests, last_ns } = &waiting;
+            let PendingSpan { span, id, end, nests, last_ns } = &waiting;
             return out.span(&span.span(*id, end.shown(), *nests, *last_ns, &inside), sources);
         }
         if let End::Event(event, _) = &waiting.end {
             waiting.span.bytes += super::size(event);
         }
         self.bytes += waiting.span.bytes;
-        self.held.push(waiting);
+        self.pending.push(waiting);
         self.show_decided(sources, out)
     }
 
     /// Passes on the waiting spans that began before the first undecided one.
     pub(super) fn show_decided(&mut self, sources: &mut Sources, out: &mut impl Output) -> io::Result<()> {
-        while let Some(mut waiting) = self.held.next_before(self.undecided.first().copied()) {
+        while let Some(mut waiting) = self.pending.next_before(self.undecided.first().copied()) {
             let adopts = waiting.adopts();
-            let Waiting { span, id, end, nests, last_ns } = &mut waiting;
+            let PendingSpan { span, id, end, nests, last_ns } = &mut waiting;
             let linked = span.parent_number();
             let parent = linked.and_then(|parent| self.place(parent, sources));
             let parent = parent.filter(|parent| span.guess == Guess::None || parent.adopts);
@@ -169,9 +169,9 @@ impl Spans {
             }
             let root = parent.map_or(span.parent.unwrap_or(*id), |parent| parent.root);
             let path = sources.path_below(parent.map_or(0, |parent| parent.path), &span.name);
-            self.held.set_place(span.number, Place { root, path, adopts });
+            self.pending.set_place(span.number, Place { root, path, adopts });
             if let Some(parent) = linked {
-                self.held.unlink(parent);
+                self.pending.unlink(parent);
             }
             self.bytes -= span.bytes;
             let inside = take(&mut span.events).together(self.needs.inside);
@@ -187,7 +187,7 @@ impl Spans {
         let (mut open, mut at) = (Vec::new(), Some(number));
         let mut place = None;
         while let Some(number) = at {
-            place = self.held.place(number);
+            place = self.pending.place(number);
             if place.is_some() {
                 break;
             }
@@ -200,7 +200,7 @@ impl Spans {
             let root = place.map_or(span.parent.unwrap_or(key.1), |above| above.root);
             let path = sources.path_below(place.map_or(0, |above| above.path), &span.name);
             let found = Place { root, path, adopts: false };
-            self.held.set_place(span.number, found);
+            self.pending.set_place(span.number, found);
             place = Some(found);
         }
         place
@@ -210,7 +210,7 @@ impl Spans {
     pub(super) fn make_room(&mut self, sources: &mut Sources, out: &mut impl Output) -> io::Result<()> {
         while self.open.len() > self.max_open || self.bytes > MAX_BYTES {
             if self.bytes > MAX_BYTES
-                && !self.held.is_empty()
+                && !self.pending.is_empty()
                 && let Some(oldest) = self.undecided.first().copied()
             {
                 self.guesses.given_up += 1;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tracepoint_reader::{Event, StructValue, Value};
 
-use crate::format::{Inside, Span, SpanEnd};
+use crate::format::{Span, SpanEnd, SpanEvents};
 use crate::sources::ThreadId;
 use crate::times::TimeTree;
 
@@ -23,12 +23,12 @@ pub(super) enum Guess {
 /// Events in a span: events that name it, and events assigned to it as long as it may nest.
 #[derive(Debug, Default)]
 pub(super) struct Events {
-    named: Inside,
-    guessed: Inside,
+    named: SpanEvents,
+    guessed: SpanEvents,
 }
 
 impl Events {
-    pub(super) fn of(&mut self, is_named: bool) -> &mut Inside {
+    pub(super) fn of(&mut self, is_named: bool) -> &mut SpanEvents {
         if is_named { &mut self.named } else { &mut self.guessed }
     }
 
@@ -39,7 +39,7 @@ impl Events {
     }
 
     /// All events in the order of their times: at most `most` of them, and the number of others.
-    pub(super) fn together(self, most: usize) -> Inside {
+    pub(super) fn together(self, most: usize) -> SpanEvents {
         let Self { named: mut all, guessed } = self;
         all.more += guessed.more;
         all.events.extend(guessed.events);
@@ -113,7 +113,7 @@ impl OpenSpan {
         end: SpanEnd<'a>,
         nests: bool,
         last_ns: i64,
-        inside: &'a Inside,
+        inside: &'a SpanEvents,
     ) -> Span<'a> {
         let end_ns = if let SpanEnd::Ended(event, _) = end { Some(event.time_ns) } else { None };
         Span {

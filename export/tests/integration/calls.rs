@@ -8,7 +8,7 @@ use super::hand::{PREAMBLE, UUID};
 use std::fs;
 use tempfile::TempDir;
 use tracepoint::{Channel, context::Context};
-use tracepoint_export::Folded;
+use tracepoint_export::FoldedStacks;
 use tracepoint_reader::{Item, Trace};
 
 #[inline(never)]
@@ -66,7 +66,7 @@ event {{ name = \"hand:sample\"; id = 7; stream_id = 0; fields := struct {{ u8 n
 fn folded(modules: &[String], stacks: &[&[u64]]) -> String {
     let (_place, items) = trace(modules, stacks);
     let mut out = Vec::new();
-    let summary = common::export(&items, Folded::of_call_stacks(&mut out));
+    let summary = common::export(&items, FoldedStacks::of_call_stacks(&mut out));
     assert_eq!((summary.events, summary.damage), (stacks.len() as u64, 0));
     String::from_utf8(out).unwrap()
 }

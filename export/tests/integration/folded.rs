@@ -3,13 +3,13 @@
 use super::common;
 use std::collections::BTreeMap;
 use tracepoint::Channel;
-use tracepoint_export::{Folded, Otlp};
+use tracepoint_export::{FoldedStacks, Otlp};
 
 #[test]
 fn the_time_of_a_path_is_that_of_its_spans_without_their_children() {
     let recorded = common::shop();
     let mut out = Vec::new();
-    let summary = recorded.export(Folded::of_spans(&mut out));
+    let summary = recorded.export(FoldedStacks::of_spans(&mut out));
     assert_eq!(summary.events, recorded.counted());
     let text = String::from_utf8(out).unwrap();
     let lines: BTreeMap<&str, u64> = text
@@ -42,7 +42,7 @@ fn deep_paths_do_not_grow_without_bound() {
         open.into_iter().rev().for_each(drop);
     });
     let mut out = Vec::new();
-    let summary = common::export(&recorded.items, Folded::of_spans(&mut out));
+    let summary = common::export(&recorded.items, FoldedStacks::of_spans(&mut out));
     assert_eq!((summary.spans_closed, summary.guessed_parents), (4000, 3999));
     assert!(out.len() < 20 << 20, "{}", out.len());
     let text = String::from_utf8(out).unwrap();
@@ -65,7 +65,7 @@ fn a_span_across_the_whole_trace_is_above_all_that_are_in_it() {
         }
     });
     let mut out = Vec::new();
-    let summary = recorded.export(Folded::of_spans(&mut out));
+    let summary = recorded.export(FoldedStacks::of_spans(&mut out));
     assert_eq!((summary.lost_events, summary.guessed_parents, summary.parents_given_up), (0, 50_000, 0));
     let text = String::from_utf8(out).unwrap();
     assert_eq!(text.lines().map(|line| line.split(';').count()).collect::<Vec<_>>(), [2, 3], "{text}");

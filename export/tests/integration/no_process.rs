@@ -6,7 +6,7 @@ use super::hand::{PREAMBLE, UUID};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use tempfile::TempDir;
-use tracepoint_export::{Chrome, Csv, Folded, Otlp, Perfetto};
+use tracepoint_export::{Chrome, Csv, FoldedStacks, Otlp, Perfetto};
 use tracepoint_reader::{Item, Trace};
 
 /// A span with an event inside.
@@ -62,7 +62,7 @@ fn text_formats_leave_out_the_ids() {
     assert!(text.contains(",box,,,,,hand:sample,"), "{text}");
 
     let mut out = Vec::new();
-    common::export(&items, Folded::of_spans(&mut out));
+    common::export(&items, FoldedStacks::of_spans(&mut out));
     assert_eq!(String::from_utf8(out).unwrap(), "[no process];hand:job 20\n");
 }
 

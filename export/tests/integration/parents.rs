@@ -9,7 +9,7 @@ use std::thread;
 use tracepoint::Channel;
 use tracepoint::span::FutureExt;
 use tracepoint::{span, trace};
-use tracepoint_export::{Folded, Otlp};
+use tracepoint_export::{FoldedStacks, Otlp};
 use tracepoint_reader::Item;
 
 fn record(fire: impl FnOnce()) -> Recorded {
@@ -51,7 +51,7 @@ fn parents(items: &[Item]) -> (HashMap<String, String>, u64) {
 /// The paths of folded stacks.
 fn paths(items: &[Item]) -> Vec<String> {
     let mut out = Vec::new();
-    common::export(items, Folded::of_spans(&mut out));
+    common::export(items, FoldedStacks::of_spans(&mut out));
     let text = String::from_utf8(out).unwrap();
     let path = |line: &str| line.rsplit_once(' ').unwrap().0.split_once(';').unwrap().1.replace("shop:", "");
     text.lines().map(path).collect()

@@ -1,7 +1,7 @@
 //! One host: its remote shell, and the data received from it.
 
 use crate::message;
-use crate::record::remote::{Ended, FORMAT, Ready, Request};
+use crate::record::remote::{EndReport, FORMAT, Ready, Request};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -26,7 +26,7 @@ const NOT_REACHED: i32 = 255;
 
 /// Data read by the threads of a host.
 #[derive(Debug, Default)]
-struct Received {
+struct HostOutput {
     /// Unprocessed lines of the standard output.
     lines: VecDeque<String>,
     /// The last lines of the standard error, before the host has answered.
@@ -42,7 +42,7 @@ pub(super) struct Host {
     pub(super) name: String,
     child: Child,
     input: Option<ChildStdin>,
-    received: Arc<Mutex<Received>>,
+    received: Arc<Mutex<HostOutput>>,
     pub(super) ready: Option<Ready>,
     /// Set if the host cannot take part, with the reason.
     pub(super) failure: Option<String>,
@@ -56,7 +56,7 @@ pub(super) struct Host {
     ended: Option<Instant>,
 }
 
-fn lock(received: &Mutex<Received>) -> impl std::ops::DerefMut<Target = Received> {
+fn lock(received: &Mutex<HostOutput>) -> impl std::ops::DerefMut<Target = HostOutput> {
     received.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -72,7 +72,7 @@ impl Host {
         command.args(["-c", &format!("{START}{rsh} \"$@\""), "sh", name]).args(tracectl.split_whitespace());
         command.arg("remote").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn()?;
-        let received = Arc::new(Mutex::new(Received::default()));
+        let received = Arc::new(Mutex::new(HostOutput::default()));
         let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (own, own_wake) = (Arc::clone(&received), wake.clone());
         thread::spawn(move || {
@@ -133,7 +133,7 @@ impl Host {
 
     fn line(&mut self, line: &str) {
         if self.ready.is_some() {
-            if let Ok(Ended { exit_code }) = serde_json::from_str(line) {
+            if let Ok(EndReport { exit_code }) = serde_json::from_str(line) {
                 self.exit_code = Some(exit_code);
             } else {
                 self.report = serde_json::from_str(line).ok().or_else(|| self.report.take());

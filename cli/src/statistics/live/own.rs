@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::message;
 use crate::session::acks::{of_process, report_notices, report_silent, unsupported_rules};
-use crate::session::rules::{Waiting, add, require_matches};
+use crate::session::rules::{WaitHint, add, require_matches};
 use std::path::Path;
 use std::time::Duration;
 use tracepoint_controller::{Acknowledged, Controller, NamedSession};
@@ -38,7 +38,7 @@ impl<'a> OwnSession<'a> {
         spec.state = State::Active;
         end_with_this_process(&mut spec);
         add(&mut spec, &name, rules)?;
-        require_matches(controller, &spec, rules, Waiting::Session)?;
+        require_matches(controller, &spec, rules, WaitHint::Session)?;
         let mut own = Self { session: controller.create(&name, &spec)?, timeout, is_partial: false };
         let waited = own.session.wait(spec.generation, timeout)?;
         waited.acks.iter().for_each(report_notices);

@@ -28,7 +28,7 @@ impl End {
 
 /// An ended span that waits for a decision.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct PendingSpan {
     pub(super) span: OpenSpan,
     pub(super) id: u64,
     pub(super) end: End,
@@ -37,7 +37,7 @@ pub(super) struct Waiting {
     pub(super) last_ns: i64,
 }
 
-impl Waiting {
+impl PendingSpan {
     /// Returns whether it is the parent of the spans that are guessed to be its children.
     pub(super) fn adopts(&self) -> bool {
         self.nests && matches!(self.end, End::Event(..))
@@ -61,22 +61,22 @@ struct Parent {
 
 /// Waiting spans and their possible parents, by begin number.
 #[derive(Debug, Default)]
-pub(super) struct Held {
-    waiting: BTreeMap<u64, Waiting>,
+pub(super) struct PendingSpans {
+    waiting: BTreeMap<u64, PendingSpan>,
     parents: HashMap<u64, Parent>,
 }
 
-impl Held {
+impl PendingSpans {
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    pub(super) fn push(&mut self, waiting: Waiting) {
+    pub(super) fn push(&mut self, waiting: PendingSpan) {
         self.waiting.insert(waiting.span.number, waiting);
     }
 
     /// Takes the first waiting span, if it began before the span with this number.
-    pub(super) fn next_before(&mut self, undecided: Option<u64>) -> Option<Waiting> {
+    pub(super) fn next_before(&mut self, undecided: Option<u64>) -> Option<PendingSpan> {
         let first = self.waiting.first_entry()?;
         if undecided.is_some_and(|undecided| *first.key() >= undecided) { None } else { Some(first.remove()) }
     }

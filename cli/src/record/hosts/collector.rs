@@ -13,7 +13,7 @@ use tracepoint_wire::stream::SharedKey;
 
 /// A running collector.
 #[derive(Debug)]
-pub(super) struct Collecting {
+pub(super) struct CollectorThread {
     addresses: Addresses,
     thread: JoinHandle<Result<Counts, CollectError>>,
     /// Set by this command, read by the collector.
@@ -22,7 +22,7 @@ pub(super) struct Collecting {
     is_full: Arc<AtomicBool>,
 }
 
-impl Collecting {
+impl CollectorThread {
     /// Collects below `output` from hosts that have this key. Viewers run on this machine and need no key.
     pub(super) fn start(
         output: &Path,

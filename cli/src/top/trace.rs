@@ -16,7 +16,7 @@ use tracepoint_reader::metadata::{EnvValue, EventClass};
 use tracepoint_reader::{Event, Item, Trace};
 use tracepoint_session_spec::TraceStatistic;
 
-pub(super) struct Recorded {
+pub(super) struct TraceSource {
     paths: Vec<PathBuf>,
     selection: EventSelection,
     overview: Overview,
@@ -50,7 +50,7 @@ struct Counts {
     last: VecDeque<Event>,
 }
 
-impl Recorded {
+impl TraceSource {
     /// Reads the traces once.
     pub(super) fn open(paths: &[PathBuf], selection: &EventSelection) -> Result<Self, Failure> {
         let trace = open(paths)?;
@@ -167,7 +167,7 @@ impl Recorded {
     }
 }
 
-impl Source for Recorded {
+impl Source for TraceSource {
     fn interval(&self) -> Option<Duration> {
         None
     }
