@@ -12,7 +12,10 @@ use crate::counter::LocalCounter;
 use crate::field::Fields;
 use crate::thread::ThreadSlot;
 use std::mem::offset_of;
-use std::ptr::NonNull;
+
+/// The offset of the counter of losses in the event's entry, and of the one in the header.
+const LOST: usize = offset_of!(EventCounters, lost) + Loss::RingFull as usize * size_of::<LocalCounter>();
+const DISCARDED: usize = offset_of!(Header, main_counters) + offset_of!(StreamCounters, discarded);
 
 /// Continues with the values of an event that is not known to be lost, and leaves the section.
 type Otherwise = extern "C" fn(*const (), &'static ThreadSlot);
@@ -51,7 +54,13 @@ impl SoleSubscriber {
             let is_lost =
                 ring.main.is_still_full_for(size, released) && !self.channel_of_rings().overflow.has_permits();
             if is_lost {
-                lose_at(base, self.entry());
+                // As in `Ring::lost_in`, by instructions with the offsets of the counters.
+                let event = base.add(self.entry());
+                LocalCounter::increment_at::<{ offset_of!(EventCounters, fired) }>(event);
+                failpoint!(LossBegun, ring.main.instance());
+                LocalCounter::increment_at::<LOST>(event);
+                failpoint!(LossNotDiscarded, ring.main.instance());
+                LocalCounter::increment_at::<DISCARDED>(base);
             }
             Some(is_lost)
         }
@@ -101,22 +110,4 @@ extern "C" fn lose_without_ring_or(
         return slot.exit();
     }
     otherwise(values, slot);
-}
-
-/// Counts an event as lost because its ring is full, incrementing each counter by an instruction with its offset.
-///
-/// # Safety
-///
-/// `base` is the memory of the calling thread's ring, which has an entry of an event at `entry`.
-#[inline(always)]
-unsafe fn lose_at(base: NonNull<u8>, entry: usize) {
-    const LOST: usize = offset_of!(EventCounters, lost) + Loss::RingFull as usize * size_of::<LocalCounter>();
-    const DISCARDED: usize = offset_of!(Header, main_counters) + offset_of!(StreamCounters, discarded);
-    // SAFETY: the caller's promise; the memory begins with the header.
-    unsafe {
-        let event = base.add(entry);
-        LocalCounter::increment_at::<{ offset_of!(EventCounters, fired) }>(event);
-        LocalCounter::increment_at::<LOST>(event);
-        LocalCounter::increment_at::<DISCARDED>(base);
-    }
 }

@@ -210,7 +210,9 @@ impl OpenChannel {
             FilterOutcome::Accepted if attached => Loss::NoRing,
             FilterOutcome::Accepted => Loss::NotAttached,
         };
+        failpoint!(LossBegun, super::open::RINGLESS_INSTANCE);
         event.lost(reason).add_shared(1);
+        failpoint!(LossNotDiscarded, super::open::RINGLESS_INSTANCE);
         if attached {
             self.ringless.header().main_counters.discarded.add_shared(1);
         }

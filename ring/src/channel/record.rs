@@ -226,8 +226,11 @@ impl Ring {
         self.lost_in(&self.main, id, reason);
     }
 
+    /// Counts a loss by its reason, then in its stream: after a kill in between, recovery completes the stream's count (`docs/format-ring.md`).
     fn lost_in(&self, buffer: &Buffer, id: u16, reason: Loss) {
+        failpoint!(LossBegun, buffer.instance());
         self.event(id).lost(reason).increment();
+        failpoint!(LossNotDiscarded, buffer.instance());
         buffer.count_discarded();
     }
 }

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::time::Duration;
+use tracepoint_ring::channel::RINGLESS_INSTANCE;
 use tracepoint_ring::channel::failpoint::{Action, Point, arm};
 use tracepoint_session::Channel;
 
@@ -39,6 +40,8 @@ pub(crate) enum Side {
     Main,
     /// The stream of events that a signal handler fires in the middle of a record.
     Nested,
+    /// None: the events of a thread without a ring are only counted.
+    Ringless,
 }
 
 /// The actions of a thread.
@@ -71,7 +74,7 @@ impl fmt::Display for Case {
 impl Case {
     /// Returns all possible cells.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
-        let sides = [Side::Main, Side::Nested];
+        let sides = [Side::Main, Side::Nested, Side::Ringless];
         let cells = Point::ALL.iter().flat_map(move |&point| sides.map(|side| (point, side)));
         let cases = cells.flat_map(|(point, side)| {
             let threads = (0..THREADS).flat_map(|thread| POLICIES.iter().map(move |policy| (thread, policy)));
@@ -92,16 +95,20 @@ impl Case {
 
     /// Returns whether the process can reach the point. A ring's own points do not concern its individual streams. Two points concern only
     /// the thread's first attempt, which is in the main stream. If no ring is handed on while the process runs, nothing is flushed and
-    /// drained. A thread leaves its ring to the consumer if other rings are spare, so the history of this ring is kept.
+    /// drained. Events are lost only if they neither overwrite others nor wait. A thread leaves its ring to the consumer if other rings are spare, so the history of this ring is kept.
     fn is_possible(&self) -> bool {
         let handed_on =
             self.point == Point::SwitchRequested || self.is_among(Point::FlushRequested, Point::DrainReleased);
         let nested = self.is_among(Point::Entered, Point::DrainReleased) && self.point != Point::Left;
+        if self.loses() {
+            return self.policy.name == "discard" && (self.side != Side::Ringless || self.thread == 0);
+        }
         if self.point == Point::FiredTwice {
             return self.policy.name == "discard" && self.side == Side::Main;
         }
         let left_to_consumer = self.is_among(Point::EndBegun, Point::RingPooled);
-        (if self.policy.drained { !left_to_consumer } else { !handed_on }) && (self.side == Side::Main || nested)
+        (if self.policy.drained { !left_to_consumer } else { !handed_on })
+            && (self.side == Side::Main || self.side == Side::Nested && nested)
     }
 
     /// Returns the actions of a thread.
@@ -135,6 +142,9 @@ impl Case {
             2 * places + 1
         } else if self.is_among(Point::DrainBegun, Point::DrainReleased) {
             places + 1
+        } else if self.loses() {
+            // The first loss in the main stream takes the full path, the next ones do not.
+            7
         } else {
             1
         }
@@ -146,7 +156,9 @@ impl Case {
 
     /// Returns the stream whose visits are counted.
     fn instance(&self) -> u64 {
-        if self.makes_rings() {
+        if self.side == Side::Ringless {
+            RINGLESS_INSTANCE
+        } else if self.makes_rings() {
             // The spare rings that are created when the threads have taken theirs.
             2 * THREADS as u64 + self.main_instance()
         } else {
@@ -167,9 +179,15 @@ impl Case {
         if self.makes_rings() { THREADS } else { self.rings() }
     }
 
-    /// Returns whether a thread continues in another ring when its ring is full.
+    /// Returns whether a thread fills its ring, and then continues in another one or loses events.
     pub(crate) fn overflows(&self, thread: usize) -> bool {
-        self.point == Point::FiredTwice && self.thread == thread
+        let fills = self.point == Point::FiredTwice || self.loses() && self.side != Side::Ringless;
+        fills && self.thread == thread
+    }
+
+    /// Returns whether events are lost.
+    pub(crate) fn loses(&self) -> bool {
+        self.is_among(Point::LossBegun, Point::LossNotDiscarded)
     }
 
     fn makes_rings(&self) -> bool {

@@ -1,9 +1,9 @@
 //! The process that is killed at a point. After each event it writes its progress to the shared page.
 
-use crate::case::{Case, Life, NESTED_PACKETS, PACKET, PACKETS, THREADS};
+use crate::case::{Case, Life, NESTED_PACKETS, PACKET, PACKETS, Side, THREADS};
 use crate::common::oracle::{SharedPage, Words};
 use crate::common::{process_dirs, ring_files};
-use crate::{NESTED, PAGE};
+use crate::{NESTED, PAGE, RINGLESS};
 use std::cell::Cell;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -98,6 +98,7 @@ impl Producer {
 fn session(case: &Case, dir: &Path) -> SessionBuilder {
     let channel =
         (case.policy.channel)(PACKETS * PACKET).packets(PACKETS).spares(case.spares()).max_rings(case.rings());
+    let channel = if case.loses() { channel.overflow(0) } else { channel };
     let builder = Session::builder("crash").events("crash:*").dir(dir.join("session")).channel(channel);
     if case.policy.drained {
         builder.sink(CtfSink::create(dir.join("ctf")).expect("a new directory"))
@@ -150,6 +151,12 @@ pub(crate) fn run(case: &Case, dir: &Path) {
         while words[thread].load(Ordering::Acquire) == 0 {
             thread::sleep(Duration::from_micros(100));
         }
+    }
+    if case.side == Side::Ringless {
+        (1..=FEW).for_each(|n| {
+            trace_tick(THREADS as u64, n);
+            words[RINGLESS].store(n, Ordering::Release);
+        });
     }
     thread::sleep(PATIENCE);
     std::process::exit(0);

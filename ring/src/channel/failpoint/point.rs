@@ -51,6 +51,10 @@ points! {
     Committed
     /// The buffer is no longer in use; the event is not counted as recorded yet.
     Left
+    /// The event is counted as fired, and is about to be counted as lost.
+    LossBegun
+    /// It is counted by the reason of its loss, but not as discarded of its stream.
+    LossNotDiscarded
     /// The owner is about to close its packet at the flusher's request.
     SwitchRequested
     /// The owner begins to switch from a packet to the next.
