@@ -1,8 +1,8 @@
 //! Ends the subscriptions that a forked child inherited.
 
-use crate::key::KeyBatch;
 use crate::marker::{Entry, Subscription};
 use crate::registry::all_markers;
+use crate::site::KeyBatch;
 use tracepoint_ring::channel::OpenChannel;
 use tracepoint_ring::update;
 

@@ -11,16 +11,12 @@
 //! finds them empty if the site saw the key on too early or too late. Switching a key therefore needs no ordering of its own. A list is
 //! published before its key is switched on, and removed after its key is switched off.
 
-mod batch;
-
-pub(crate) use batch::KeyBatch;
-
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// A reference-counted switch.
 #[derive(Debug)]
 pub struct Key {
-    on: AtomicBool,
+    pub(crate) on: AtomicBool,
     /// Changed under the update lock.
     users: AtomicU32,
 }
@@ -39,7 +35,7 @@ impl Key {
     }
 
     /// Adds or removes one user, and returns whether this changes the state of the key.
-    fn count(&self, on: bool) -> bool {
+    pub(crate) fn count(&self, on: bool) -> bool {
         let users = self.users.load(Ordering::Relaxed);
         self.users.store(if on { users + 1 } else { users - 1 }, Ordering::Relaxed);
         users == u32::from(!on)

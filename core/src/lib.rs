@@ -46,6 +46,7 @@ mod after_fork;
 mod error;
 mod fire;
 mod getters;
+mod hooks;
 mod key;
 mod location;
 mod macros;

@@ -1,5 +1,7 @@
 //! The items that expansions of the macros use. Not part of the API: they change without notice.
 
+mod list;
+
 pub use crate::fire::{Emitted, Entered, Stage, derived, fire_fast, fire_full};
 pub use crate::key::Key;
 pub use crate::location::{Location, crate_name};

@@ -58,18 +58,6 @@ pub struct PinnedTables {
     pub markers: Vec<&'static Marker>,
 }
 
-/// Registers a linked object, and announces it. Called by its constructor.
-///
-/// # Safety
-///
-/// `object` is the object's own description, alive until it is unregistered.
-#[cfg(patched_sites)]
-pub unsafe extern "C" fn register_object(object: *mut site::Object) {
-    // SAFETY: the caller keeps the promise.
-    unsafe { site::register_object(object) };
-    runtime::announce(runtime::Registered::Object);
-}
-
 /// A number that changes whenever a linked object is loaded or unloaded, or a marker is registered.
 pub fn object_generation() -> u64 {
     generation(&update::lock_without_setup())

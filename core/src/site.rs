@@ -10,19 +10,23 @@
 //! `build.rs` chooses the form. Each form provides the macro `__tracepoint_site!(KEY)`, which is true while the key is on; [`switch`];
 //! [`report`]; and [`pin_objects`].
 
+mod batch;
 #[cfg(not(patched_sites))]
 mod flag;
 #[cfg(patched_sites)]
 mod patch;
 
+pub(crate) use batch::KeyBatch;
 #[cfg(not(patched_sites))]
-pub(crate) use flag::{object_generation, pin_objects, report, switch};
+use flag::switch;
+#[cfg(not(patched_sites))]
+pub(crate) use flag::{object_generation, pin_objects, report};
 #[cfg(patched_sites)]
-pub use patch::unregister_object;
+use patch::switch;
 #[cfg(patched_sites)]
-pub(crate) use patch::{
-    Object, Table, object_generation, objects, own_object, pin_objects, register_object, report, switch,
-};
+pub(crate) use patch::{Table, object_generation, objects, own_object, pin_objects, report};
+#[cfg(patched_sites)]
+pub use patch::{register_object, unregister_object};
 
 use std::fmt;
 

@@ -12,11 +12,11 @@
 
 mod emit;
 
-use crate::key::KeyBatch;
+use crate::hooks;
+use crate::marker::Marker;
 use crate::marker::note::Note;
-use crate::marker::{Marker, runtime};
 use crate::registry::all_markers;
-use crate::site::SiteSwitchError;
+use crate::site::{KeyBatch, SiteSwitchError};
 use tracepoint_ring::update;
 
 /// True if the declarations of this program have notes: the feature `usdt` is on, and the target supports notes.
@@ -82,6 +82,6 @@ pub fn poll() -> Result<usize, SiteSwitchError> {
     }
     drop(locked);
     update::retire(garbage);
-    runtime::switched();
+    hooks::switched();
     switched.map(|()| attached)
 }

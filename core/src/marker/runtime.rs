@@ -3,9 +3,6 @@
 //!
 //! They are never removed: their descriptions are leaked, and their number is bounded. The list is changed under the update lock, so that no fork
 //! finds its mutex locked. A library that registers markers declares `tracepoint:registers_markers`, for which recordings get additional counters.
-//!
-//! Two hooks connect other crates. The agent is notified of new markers, and of loaded objects that may have some, because the rules of its sessions
-//! may match them. The bridge to another library is notified when subscriptions start or end, so that it can update the callsites of that library.
 
 use super::declared::Marker;
 use super::descriptor::{MarkerParts, ValuesType};
@@ -14,7 +11,7 @@ use crate::key::Key;
 use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use tracepoint_ring::thread::{self, Entered};
 use tracepoint_ring::update::UpdateGuard;
 
@@ -22,17 +19,6 @@ use tracepoint_ring::update::UpdateGuard;
 pub const MAX_RUNTIME_MARKERS: usize = 1 << 14;
 
 static MARKERS: Mutex<Vec<&'static Marker>> = Mutex::new(Vec::new());
-static REGISTERED: OnceLock<fn(Registered)> = OnceLock::new();
-static SWITCHED: OnceLock<fn()> = OnceLock::new();
-
-/// The object of a registration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Registered {
-    /// Markers, at run time.
-    Markers,
-    /// A linked object, registered by its constructor: the thread may be inside `dlopen`, and hold the dynamic linker's lock.
-    Object,
-}
 
 /// A marker registered at run time. Its values have the type `V::Values`.
 pub struct RuntimeMarker<V> {
@@ -55,8 +41,8 @@ impl<V> fmt::Debug for RuntimeMarker<V> {
 }
 
 impl<V: ValuesType> RuntimeMarker<V> {
-    /// Registers a marker with fields that describe `V::Values`; `None` if there are [`MAX_RUNTIME_MARKERS`] already. Call [`announce`] after a group
-    /// of markers.
+    /// Registers a marker with fields that describe `V::Values`; `None` if there are [`MAX_RUNTIME_MARKERS`] already. Call
+    /// [`announce`](crate::hooks::announce) after a group of markers.
     pub fn register(parts: MarkerParts, _: &UpdateGuard<'_>) -> Option<Self> {
         let mut markers = MARKERS.lock().unwrap_or_else(PoisonError::into_inner);
         if markers.len() == MAX_RUNTIME_MARKERS {
@@ -106,29 +92,4 @@ pub(crate) fn registered(_: &UpdateGuard<'_>) -> Vec<&'static Marker> {
 /// A number that changes with each registration.
 pub(crate) fn generation(_: &UpdateGuard<'_>) -> u64 {
     MARKERS.lock().unwrap_or_else(PoisonError::into_inner).len() as u64
-}
-
-/// Calls the hook of [`on_register`].
-pub fn announce(what: Registered) {
-    if let Some(hook) = REGISTERED.get() {
-        hook(what);
-    }
-}
-
-/// Sets the `hook` that is called after a registration, on the same thread. Only the first hook of the process counts.
-pub fn on_register(hook: fn(Registered)) {
-    let _ = REGISTERED.set(hook);
-}
-
-/// Calls the hook of [`on_switch`].
-pub fn switched() {
-    if let Some(hook) = SWITCHED.get() {
-        hook();
-    }
-}
-
-/// Sets the `hook` that is called, without any lock of this crate held, after subscriptions were started or ended, and after the agent has applied
-/// the rules of its sessions to new markers. Only the first hook of the process counts.
-pub fn on_switch(hook: fn()) {
-    let _ = SWITCHED.set(hook);
 }

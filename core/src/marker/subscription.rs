@@ -1,10 +1,9 @@
 //! Subscriptions: entries in the subscriber lists of markers.
 
 use super::declared::Marker;
-use super::runtime;
 use super::subscriber::{Entry, Filter, Subscriber};
-use crate::key::KeyBatch;
-use crate::site::SiteSwitchError;
+use crate::hooks;
+use crate::site::{KeyBatch, SiteSwitchError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracepoint_ring::channel::OpenChannel;
@@ -75,7 +74,7 @@ impl Subscription {
         }
         drop(locked);
         update::retire(garbage);
-        runtime::switched();
+        hooks::switched();
         switched.map(|()| subscriptions)
     }
 
@@ -123,7 +122,7 @@ impl Subscription {
         let garbage = listed.iter().filter_map(|subscription| subscription.remove(&locked)).collect();
         drop(locked);
         update::retire(garbage);
-        runtime::switched();
+        hooks::switched();
     }
 
     fn is_listed(&self, locked: &UpdateGuard<'_>) -> bool {

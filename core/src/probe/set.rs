@@ -1,8 +1,8 @@
 //! The probes of a tracepoint: an immutable list that every change replaces.
 
 use super::MAX_PROBE_DEPTH;
-use crate::key::{Key, KeyBatch};
-use crate::site::SiteSwitchError;
+use crate::key::Key;
+use crate::site::{KeyBatch, SiteSwitchError};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tracepoint_ring::rcu_pointer::RcuPointer;

@@ -45,8 +45,9 @@ mod split;
 mod text;
 mod writable;
 
-pub use object::unregister_object;
-pub(crate) use object::{Object, Table, object_generation, objects, own_object, register_object};
+use object::Object;
+pub(crate) use object::{Table, object_generation, objects, own_object};
+pub use object::{register_object, unregister_object};
 pub(crate) use pin::pin_objects;
 
 use super::{SiteReport, SiteSwitchError};

@@ -3,6 +3,7 @@
 use super::entry::{Entry, Site};
 use super::segment::Segments;
 use super::{split, writable};
+use crate::hooks::{self, Registration};
 use std::cell::UnsafeCell;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -117,12 +118,12 @@ pub(crate) fn objects<'l>(_: &'l UpdateGuard<'_>) -> impl Iterator<Item = &'l Ob
     })
 }
 
-/// Registers a linked object, and switches on its sites whose keys are on. Called by its constructor, before `main` or inside `dlopen`.
+/// Registers a linked object, switches on its sites whose keys are on, and announces the object. Called by its constructor, before `main` or inside `dlopen`.
 ///
 /// # Safety
 ///
 /// `object` is the object's own description, alive until [`unregister_object`] is called with it.
-pub(crate) unsafe fn register_object(object: *mut Object) {
+pub unsafe extern "C" fn register_object(object: *mut Object) {
     let code = Segments::of_object_with(object.addr());
     let locked = update::lock_without_setup();
     // SAFETY: alive, as the caller promises; `next` is the only field that changes once the node is linked, and it is atomic.
@@ -137,6 +138,8 @@ pub(crate) unsafe fn register_object(object: *mut Object) {
     OBJECTS.store(object, Ordering::Relaxed);
     GENERATION.fetch_add(1, Ordering::Relaxed);
     super::switch_loaded(node, &locked);
+    drop(locked);
+    hooks::announce(Registration::Object);
 }
 
 /// Unregisters a linked object. Called by its destructor: at exit, or inside `dlclose`.

@@ -34,9 +34,6 @@ fn no_crate_has_a_circle_of_files() {
     assert!(found.is_empty(), "files that depend on each other:{found}");
 }
 
-/// The packages whose folders still use each other, although their files do not.
-const WITH_CIRCLES_OF_FOLDERS: [&str; 1] = ["tracepoint-core"];
-
 /// The circles of the modules directly below the root of a crate, each with the files below it.
 fn circles_of_folders(source: &Path) -> Vec<BTreeSet<String>> {
     let mut edges: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -49,11 +46,10 @@ fn circles_of_folders(source: &Path) -> Vec<BTreeSet<String>> {
 }
 
 #[test]
-fn no_other_crate_has_a_circle_of_folders() {
+fn no_crate_has_a_circle_of_folders() {
     for (name, member) in Packages::read().members().into_iter().filter(|(_, member)| member.is_published) {
         let found = circles_of_folders(&member.directory.join("src"));
-        let is_known = WITH_CIRCLES_OF_FOLDERS.contains(&name.as_str());
-        assert_eq!(!found.is_empty(), is_known, "folders of {name} that depend on each other: {found:?}");
+        assert!(found.is_empty(), "folders of {name} that depend on each other: {found:?}");
     }
 }
 

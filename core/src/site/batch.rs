@@ -1,7 +1,7 @@
-//! Switches several keys together.
+//! Switches several keys together, and their sites.
 
-use super::Key;
-use crate::site::{self, SiteSwitchError};
+use super::{SiteSwitchError, switch};
+use crate::key::Key;
 use std::sync::atomic::Ordering;
 use tracepoint_ring::update::UpdateGuard;
 
@@ -41,7 +41,7 @@ impl<'l> KeyBatch<'l> {
         for (key, on) in &changing {
             key.on.store(*on, Ordering::Relaxed);
         }
-        let switched = site::switch(&changing, locked);
+        let switched = switch(&changing, locked);
         if switched.is_err() {
             for key in keys {
                 key.count(!on);
