@@ -6,7 +6,7 @@ use crate::describe::{self, Tracepoints};
 use std::hash::{Hash, Hasher};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tracepoint_core::private::{MAX_RUNTIME_MARKERS, Registered, announce, update_lock};
+use tracepoint_core::internal::{MAX_RUNTIME_MARKERS, Registration, announce, update_lock};
 use tracing_core::Metadata;
 use tracing_core::callsite::Identifier;
 
@@ -85,6 +85,6 @@ pub(crate) fn register(metadata: &'static Metadata<'static>) -> Option<&'static 
     });
     drop(locked);
     // After unlocking: this may wait for the agent, which makes `tracing` query callsites.
-    announce(Registered::Markers);
+    announce(Registration::Markers);
     Some(callsite)
 }

@@ -1,7 +1,7 @@
 //! The tracepoints of a callsite and their descriptions: names, fields, level, location. They live as long as the process.
 
 use tracepoint_core::field::{AnyFields, Base, ByteOrder, FieldDescriptor, FieldType, IntegerType, MAX_ANY_FIELDS};
-use tracepoint_core::private::{At, MarkerParts, RuntimeMarker, UpdateGuard, ValuesType};
+use tracepoint_core::internal::{At, MarkerParts, RuntimeMarker, UpdateGuard, ValuesType};
 use tracepoint_core::{Level, Location};
 use tracing_core::Metadata;
 

@@ -3,7 +3,7 @@
 use std::fmt::{Debug, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tracepoint_core::field::{AnyBuffer, AnyFields, AnyValue, MAX_ANY_FIELDS};
-use tracepoint_core::private::{RuntimeMarker, ValuesType};
+use tracepoint_core::internal::{RuntimeMarker, ValuesType};
 use tracing_core::Field;
 use tracing_core::field::Visit;
 

@@ -7,7 +7,7 @@ use crate::log::through_tracing;
 use crate::switching;
 use std::cell::RefCell;
 use tracepoint_core::clock::now;
-use tracepoint_core::private::At;
+use tracepoint_core::internal::At;
 use tracepoint_core::span::{Begin, SpanId};
 use tracing_core::span::{Attributes, Id, Record};
 use tracing_core::subscriber::{Interest, Subscriber};

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
-use tracepoint_core::private::{on_switch, update_lock};
+use tracepoint_core::internal::{on_switch, update_lock};
 use tracing_core::dispatcher::{Dispatch, WeakDispatch, with_default};
 
 /// Sets the level of `log`, once its records are recorded.
@@ -67,7 +67,7 @@ pub(crate) fn asked_at_event() {
     if QUESTIONS.fetch_add(1, Ordering::Relaxed) + 1 == MANY {
         // In a separate thread: this one may be inside other layers that hold locks, and those layers are queried as well.
         let ask = || {
-            tracepoint_core::private::leave_inherited_scheduling();
+            tracepoint_core::internal::leave_inherited_scheduling();
             switched();
             QUESTIONS.store(0, Ordering::Relaxed);
         };

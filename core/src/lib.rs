@@ -17,7 +17,8 @@
 //! | probe | a function with the tracepoint's argument types, connected at run time | [`probe`] |
 //!
 //! The event then leaves this crate for a [`channel`] of `tracepoint-ring`. The `registry` lists all tracepoints and markers;
-//! `macros` declares the macros, whose expansions name the items of `private`.
+//! `macros` declares the macros, whose expansions name the items of `__macro_support`. Other crates of the project also use
+//! `internal`.
 //!
 //! Sites read published lists inside a read-side section of `tracepoint_ring::update` (RCU). Changes are made under its update
 //! lock: they publish a new list, and free the old one after a grace period.
@@ -42,19 +43,21 @@
 //! * `usdt`: markers have notes, which bpftrace, perf, gdb and SystemTap use to find them; see [`usdt`].
 //! * `off`: compiles tracing out. Declarations and sites keep their signatures and add nothing to the program.
 
+#[doc(hidden)]
+pub mod __macro_support;
 mod after_fork;
 mod error;
 mod fire;
 mod getters;
 mod hooks;
+#[doc(hidden)]
+pub mod internal;
 mod key;
 mod location;
 mod macros;
 pub mod marker;
 mod nearest;
 mod platform;
-#[doc(hidden)]
-pub mod private;
 pub mod probe;
 mod registry;
 mod site;

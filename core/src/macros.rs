@@ -105,7 +105,7 @@
 #[macro_export]
 macro_rules! define_trace {
     ($($block:tt)*) => {
-        $crate::private::define_trace! { $crate, $($block)* }
+        $crate::__macro_support::define_trace! { $crate, $($block)* }
     };
 }
 
@@ -135,7 +135,7 @@ macro_rules! define_trace {
 #[macro_export]
 macro_rules! trace_mark {
     ($($mark:tt)*) => {
-        $crate::private::trace_mark! { $crate, $($mark)* }
+        $crate::__macro_support::trace_mark! { $crate, $($mark)* }
     };
 }
 
@@ -180,7 +180,7 @@ macro_rules! span {
         $crate::span!(parent: $crate::span::SpanId::NONE, ::$($segment)::+($($argument),*))
     };
     ($($other:tt)*) => {
-        $crate::private::call! { $crate, span, $($other)* }
+        $crate::__macro_support::call! { $crate, span, $($other)* }
     };
 }
 
@@ -208,6 +208,6 @@ macro_rules! trace {
         }
     };
     ($($other:tt)*) => {
-        $crate::private::call! { $crate, trace, $($other)* }
+        $crate::__macro_support::call! { $crate, trace, $($other)* }
     };
 }

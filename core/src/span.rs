@@ -11,7 +11,7 @@
 //!   id, clock, request_begin ─▶ Span with id and time ─▶ dropped, or ended ─on─▶ clock, request_end with the duration
 //! ```
 //!
-//! Each end reads the clock once: the time of the event is the one that the duration is computed from ([`At`](crate::private::At)).
+//! Each end reads the clock once: the time of the event is the one that the duration is computed from ([`At`](crate::__macro_support::At)).
 //!
 //! The state of a span belongs to its owner. Threads have no current span, because it would have to be maintained while spans are off. Nested
 //! spans of a thread nest in time; if that does not determine the parent, the site must name it.

@@ -9,7 +9,7 @@ pub(crate) use fields::condition_fields;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tracepoint_core::Level;
-use tracepoint_core::private::nearest_names;
+use tracepoint_core::internal::nearest_names;
 use tracepoint_reader::EventView;
 use tracepoint_reader::metadata::{EventClass, Metadata, StreamClass};
 

@@ -6,7 +6,7 @@ use crate::trace_filter::condition_fields;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tracepoint_core::field;
-use tracepoint_core::private::nearest_names;
+use tracepoint_core::internal::nearest_names;
 use tracepoint_probes as probes;
 use tracepoint_probes::{Columns, Measure, Moment, Role, Snapshot, Statistic, StatisticError, StatisticSpec};
 use tracepoint_reader::EventView;

@@ -1,6 +1,6 @@
 //! The tracepoints and markers of the program that can be recorded: all except those of the library itself.
 
-use tracepoint_core::private::{self, PinnedTables};
+use tracepoint_core::internal::{self, PinnedTables};
 use tracepoint_core::{Marker, Tracepoint};
 
 /// The provider of the library's own events.
@@ -19,7 +19,7 @@ pub(crate) fn markers() -> impl Iterator<Item = &'static Marker> {
 /// and further objects may be loaded. Each event takes 128 bytes in each ring.
 pub(crate) fn later_events() -> usize {
     let declares = |marker: &Marker| marker.provider() == OWN && marker.name() == "registers_markers";
-    if private::has_several_objects() || tracepoint_core::markers().any(declares) { LATER_EVENTS } else { 0 }
+    if internal::has_several_objects() || tracepoint_core::markers().any(declares) { LATER_EVENTS } else { 0 }
 }
 
 /// A snapshot of the program's tracepoints and markers. It keeps the shared objects that contain them loaded.
@@ -31,7 +31,7 @@ pub(crate) struct Catalog {
 impl Catalog {
     /// Takes a snapshot.
     pub(crate) fn new() -> Self {
-        let mut tables = private::pin_objects();
+        let mut tables = internal::pin_objects();
         tables.tracepoints.retain(|tracepoint| tracepoint.provider() != OWN);
         tables.markers.retain(|marker| marker.provider() != OWN);
         Self { tables }
@@ -39,7 +39,7 @@ impl Catalog {
 
     /// Returns whether objects were loaded or unloaded since the snapshot.
     pub(crate) fn is_old(&self) -> bool {
-        self.tables.generation != private::object_generation()
+        self.tables.generation != internal::object_generation()
     }
 
     /// The tracepoints of the program.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tracepoint_core::field::FieldType;
-use tracepoint_core::private::update_lock;
+use tracepoint_core::internal::update_lock;
 use tracepoint_core::{Level, Marker};
 use tracepoint_reader::process::ProcessKey;
 use tracepoint_run_dir::notice::Notice;

@@ -41,8 +41,8 @@ pub use keep::{Member, ThreadGuard};
 use keep::KeptEvents;
 use std::sync::Arc;
 use tracepoint_core::Marker;
+use tracepoint_core::internal::nearest_names;
 use tracepoint_core::marker::{Subscriber, Subscription};
-use tracepoint_core::private::nearest_names;
 use tracepoint_session_spec::NameRule;
 
 /// Records the events of the calling thread, and of threads that enter it, for a test.

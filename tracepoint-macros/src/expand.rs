@@ -59,11 +59,11 @@ fn values<'f>(krate: &Ident, fields: impl IntoIterator<Item = &'f Field>) -> Tok
         None => Part::Field(field.value(krate)),
         Some(condition) => {
             let value = field.value(krate);
-            Part::List(quote!(#krate::private::Conditional::<_, { #condition }>(#value)))
+            Part::List(quote!(#krate::__macro_support::Conditional::<_, { #condition }>(#value)))
         }
     };
     let values: Vec<_> = fields.into_iter().map(part).collect();
-    nested(&values, &|front, back| quote!(#krate::private::Both(#front, #back)))
+    nested(&values, &|front, back| quote!(#krate::__macro_support::Both(#front, #back)))
 }
 
 /// The type of [`values`].
@@ -72,11 +72,11 @@ fn value_types(krate: &Ident, fields: &[Field]) -> TokenStream {
         None => Part::Field(field.value_type(krate)),
         Some(condition) => {
             let ty = field.value_type(krate);
-            Part::List(quote!(#krate::private::Conditional<#ty, { #condition }>))
+            Part::List(quote!(#krate::__macro_support::Conditional<#ty, { #condition }>))
         }
     };
     let types: Vec<_> = fields.iter().map(part).collect();
-    nested(&types, &|front, back| quote!(#krate::private::Both<#front, #back>))
+    nested(&types, &|front, back| quote!(#krate::__macro_support::Both<#front, #back>))
 }
 
 /// A part of a list of values, or of their types.

@@ -4,7 +4,7 @@ use super::{ControlError, Controller};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
-use tracepoint_core::private::nearest_names;
+use tracepoint_core::internal::nearest_names;
 use tracepoint_probes::Measure;
 use tracepoint_session_spec::selection::select;
 use tracepoint_session_spec::{Rule, SessionSpec};

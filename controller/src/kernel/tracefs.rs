@@ -4,7 +4,7 @@ use super::KernelError;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use tracepoint_core::private::nearest_names;
+use tracepoint_core::internal::nearest_names;
 use tracepoint_reader::kernel::EventFormat;
 use tracepoint_session_spec::glob::Glob;
 

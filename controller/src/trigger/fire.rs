@@ -21,7 +21,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tracepoint_core::private::nearest_names;
+use tracepoint_core::internal::nearest_names;
 use tracepoint_reader::process::ProcessKey;
 use tracepoint_run_dir::layout::SESSIONS;
 use tracepoint_run_dir::rundir::RunDir;

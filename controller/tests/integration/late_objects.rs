@@ -7,7 +7,7 @@ use std::ptr::{from_ref, null};
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::{Duration, Instant};
 use tracepoint_controller::Controller;
-use tracepoint_core::private::{Key, MarkerParts, ValuesType, register_object, unregister_object};
+use tracepoint_core::__macro_support::{Key, MarkerParts, ValuesType, register_object, unregister_object};
 use tracepoint_core::{Level, Location, Marker};
 use tracepoint_run_dir::RunDir;
 use tracepoint_session::{Agent, Channel, SessionError};

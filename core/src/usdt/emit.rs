@@ -18,8 +18,8 @@ macro_rules! __tracepoint_note {
             if __TRACEPOINT_SEMAPHORE.load(::core::sync::atomic::Ordering::Relaxed) == 0 {
                 return;
             }
-            let mut words = $crate::private::Words::<$words>::default();
-            let base = $crate::private::fill_words(&mut words, event);
+            let mut words = $crate::__macro_support::Words::<$words>::default();
+            let base = $crate::__macro_support::fill_words(&mut words, event);
             // SAFETY: the instruction is a `nop`; the rest only adds to sections. A tool that stops the thread at this instruction reads memory.
             unsafe {
                 ::core::arch::asm!(
@@ -72,8 +72,8 @@ macro_rules! __tracepoint_note {
             }
         }
 
-        static __TRACEPOINT_NOTE: $crate::private::Note =
-            $crate::private::Note::new(&__TRACEPOINT_SEMAPHORE, __tracepoint_note);
+        static __TRACEPOINT_NOTE: $crate::__macro_support::Note =
+            $crate::__macro_support::Note::new(&__TRACEPOINT_SEMAPHORE, __tracepoint_note);
         ::core::option::Option::Some(&__TRACEPOINT_NOTE)
     }};
 }

@@ -11,7 +11,7 @@ use datafusion::catalog::TableProvider;
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::session_state::SessionState;
 use datafusion::object_store::ObjectStore;
-use tracepoint_core::private::nearest_names;
+use tracepoint_core::internal::nearest_names;
 
 use crate::error::QueryError;
 use crate::table::{Events, Place};

@@ -9,7 +9,7 @@ use super::program::{MAX_STACK, Op, Program, Ranges, first_range};
 use super::step::{Logic, Node, Step};
 use crate::glob::Glob;
 use std::ops::Range;
-use tracepoint_core::private::nearest_names;
+use tracepoint_core::internal::nearest_names;
 
 /// The type of an operand.
 #[derive(Clone, Copy)]

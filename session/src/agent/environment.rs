@@ -7,7 +7,7 @@ use crate::state;
 use std::env;
 use std::io::Write;
 use std::path::PathBuf;
-use tracepoint_core::private::nearest_names;
+use tracepoint_core::internal::nearest_names;
 use tracepoint_reader::secure_exec::secure;
 use tracepoint_run_dir::notice::Notice;
 use tracepoint_session_io::outputs::{self, Allowance, Chunks};

@@ -20,7 +20,7 @@ use std::process;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use tracepoint_core::private::{self, Registered};
+use tracepoint_core::internal::{self, Registration};
 
 /// Maximum time that a thread waits for the agent. A scan usually takes a millisecond, and longer on a busy machine.
 const WAIT: Duration = Duration::from_millis(500);
@@ -41,18 +41,18 @@ thread_local! {
 /// From now on, markers and objects wake the agent.
 pub(super) fn follow() {
     PROCESS.store(process::id(), Ordering::Relaxed);
-    private::on_register(registered);
+    internal::on_register(registered);
 }
 
 /// Called on the thread that has registered markers or an object.
-fn registered(what: Registered) {
+fn registered(what: Registration) {
     if PROCESS.load(Ordering::Relaxed) != process::id() {
         return;
     }
     // M2: pairs with the increment in `begin_scan`. A scan that begins from here on sees the markers.
     let begun = BEGUN.load(Ordering::Acquire);
     wake_agent();
-    if what == Registered::Object || !IS_WAITING.load(Ordering::Relaxed) || IS_AGENT.get() {
+    if what == Registration::Object || !IS_WAITING.load(Ordering::Relaxed) || IS_AGENT.get() {
         return;
     }
     let end = Instant::now() + WAIT;
@@ -79,7 +79,7 @@ pub(super) fn end_scan(has_changed: bool, is_recording: bool) {
     // M1: pairs with the load in `registered`.
     DONE.store(BEGUN.load(Ordering::Relaxed), Ordering::Release);
     if has_changed {
-        private::switched();
+        internal::switched();
     }
 }
 

@@ -301,7 +301,7 @@ mod tests {
     use std::time::Duration;
     use tracepoint_core::channel::Packet;
     use tracepoint_core::field::{Base, ByteOrder, FieldDescriptor, FieldType, IntegerType};
-    use tracepoint_core::private::{MarkerParts, RuntimeMarker, ValuesType, update_lock};
+    use tracepoint_core::internal::{MarkerParts, RuntimeMarker, ValuesType, update_lock};
     use tracepoint_core::{Level, Location};
     use tracepoint_sinks::{NewEvents, Sink, SinkError, StreamInfo};
 

@@ -3,7 +3,7 @@
 use super::SessionError;
 use crate::event::PlannedEvent;
 use crate::rule_match::RuleMatch;
-use tracepoint_core::private::nearest_names;
+use tracepoint_core::internal::nearest_names;
 use tracepoint_probes::Measure;
 use tracepoint_run_dir::notice::Notice;
 use tracepoint_session_spec::{Rule, SessionSpec};

@@ -3,7 +3,7 @@
 use crate::event::PlannedEvent;
 use std::sync::Arc;
 use tracepoint_core::Marker;
-use tracepoint_core::private::nearest_names;
+use tracepoint_core::internal::nearest_names;
 use tracepoint_probes::{FieldKind, Role, StatisticError, StatisticSpec};
 use tracepoint_session_spec::event_filter::{EventFilter, RateConditions, RuleConditions};
 use tracepoint_session_spec::{Rule, RuleEntry, RuleProblem};

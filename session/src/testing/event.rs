@@ -4,8 +4,8 @@ use std::fmt;
 use std::ops::Index;
 use std::thread::{self, ThreadId};
 use tracepoint_core::field;
+use tracepoint_core::internal::nearest_names;
 use tracepoint_core::marker::{FieldView, MarkerDescriptor};
-use tracepoint_core::private::nearest_names;
 
 /// An event of a [`TestSession`](super::TestSession). `event["field"]` is a field's value.
 #[derive(Clone, Debug)]

@@ -6,8 +6,8 @@ use tracepoint_core::field::{
     AnyBuffer, AnyFields, AnyValue, Base, ByteOrder, FieldDescriptor, FieldType, IntegerType, Value,
 };
 
+use tracepoint_core::internal::{MarkerParts, RuntimeMarker, ValuesType, object_generation, on_switch, update_lock};
 use tracepoint_core::marker::{Aggregate, FieldView, Subscriber};
-use tracepoint_core::private::{MarkerParts, RuntimeMarker, ValuesType, object_generation, on_switch, update_lock};
 use tracepoint_core::{Level, Location, markers};
 use tracepoint_ring::channel::{AnonymousMemory, Channel, Loss, OpenChannel};
 

@@ -40,10 +40,10 @@ impl Scalar {
         match self {
             Self::Integer { .. } => {
                 let integer = self.integer(krate, base, big_endian);
-                quote!(#krate::private::FieldType::Integer(#integer))
+                quote!(#krate::__macro_support::FieldType::Integer(#integer))
             }
-            Self::Bool => quote!(#krate::private::FieldType::Bool),
-            Self::Float { bits } => quote!(#krate::private::FieldType::Float { bits: #bits }),
+            Self::Bool => quote!(#krate::__macro_support::FieldType::Bool),
+            Self::Float { bits } => quote!(#krate::__macro_support::FieldType::Float { bits: #bits }),
         }
     }
 
@@ -61,11 +61,11 @@ impl Scalar {
             Base::Hexadecimal => quote!(Hexadecimal),
         };
         let order = if big_endian { quote!(Big) } else { quote!(Little) };
-        quote!(#krate::private::IntegerType {
+        quote!(#krate::__macro_support::IntegerType {
             bits: #bits,
             signed: #signed,
-            base: #krate::private::Base::#base,
-            order: #krate::private::ByteOrder::#order,
+            base: #krate::__macro_support::Base::#base,
+            order: #krate::__macro_support::ByteOrder::#order,
         })
     }
 
@@ -99,23 +99,23 @@ impl Kind {
         match self {
             Self::Scalar { scalar, base, big_endian, .. } => scalar.descriptor(krate, *base, *big_endian),
             Self::Pointer => U64.descriptor(krate, Base::Hexadecimal, false),
-            Self::Duration => quote!(#krate::private::FieldType::Duration),
+            Self::Duration => quote!(#krate::__macro_support::FieldType::Duration),
             Self::SystemTime => I64.descriptor(krate, Base::Decimal, false),
             Self::Text | Self::Printed | Self::Formatted { .. } | Self::Character => {
-                quote!(#krate::private::FieldType::Text)
+                quote!(#krate::__macro_support::FieldType::Text)
             }
-            Self::Path => quote!(#krate::private::FieldType::Path),
+            Self::Path => quote!(#krate::__macro_support::FieldType::Path),
             Self::Enum { ident, scalar, labels } => {
                 let container = scalar.integer(krate, Base::Decimal, false);
                 let ty = primitive(ident);
                 let labels = labels.iter().map(|Label { text, value }| {
                     let value = constant("LABEL", &ty, value);
-                    quote!(#krate::private::EnumLabel {
+                    quote!(#krate::__macro_support::EnumLabel {
                         name: #text,
                         value: #value as ::core::primitive::i128,
                     })
                 });
-                quote!(#krate::private::FieldType::Enum { container: #container, labels: &[#(#labels),*] })
+                quote!(#krate::__macro_support::FieldType::Enum { container: #container, labels: &[#(#labels),*] })
             }
             Self::DerivedEnum(path) => {
                 let krate = at(krate, path.span());
@@ -123,16 +123,16 @@ impl Kind {
             }
             Self::Optional(kind) => {
                 let value = kind.descriptor(krate);
-                quote!(#krate::private::FieldType::Optional { value: &#value })
+                quote!(#krate::__macro_support::FieldType::Optional { value: &#value })
             }
             Self::Array { scalar, base, len, .. } => {
                 let element = scalar.descriptor(krate, *base, false);
                 let len = constant("LEN", &quote!(::core::primitive::usize), &quote!(#len));
-                quote!(#krate::private::FieldType::Array { element: &#element, len: #len })
+                quote!(#krate::__macro_support::FieldType::Array { element: &#element, len: #len })
             }
             Self::Sequence { scalar, base, .. } => {
                 let element = scalar.descriptor(krate, *base, false);
-                quote!(#krate::private::FieldType::Sequence { element: &#element })
+                quote!(#krate::__macro_support::FieldType::Sequence { element: &#element })
             }
         }
     }
@@ -143,7 +143,7 @@ impl Kind {
         match self {
             Self::Scalar { ident, big_endian, .. } => {
                 let ty = primitive(ident);
-                if *big_endian { quote!(#krate::private::Be<#ty>) } else { ty }
+                if *big_endian { quote!(#krate::__macro_support::Be<#ty>) } else { ty }
             }
             Self::Enum { ident, .. } => primitive(ident),
             Self::DerivedEnum(path) => {
@@ -153,20 +153,20 @@ impl Kind {
             Self::Pointer | Self::Duration => quote!(::core::primitive::u64),
             Self::SystemTime => quote!(::core::primitive::i64),
             Self::Text | Self::Printed | Self::Formatted { .. } | Self::Character => {
-                quote!(#krate::private::Text<#lifetime>)
+                quote!(#krate::__macro_support::Text<#lifetime>)
             }
-            Self::Path => quote!(#krate::private::PathBytes<#lifetime>),
+            Self::Path => quote!(#krate::__macro_support::PathBytes<#lifetime>),
             Self::Optional(kind) => {
                 let value = kind.value_type(krate);
                 quote!(::core::option::Option<#value>)
             }
             Self::Array { ident, len, .. } => {
                 let ty = primitive(ident);
-                quote!(#krate::private::Array<#lifetime, #ty, { #len }>)
+                quote!(#krate::__macro_support::Array<#lifetime, #ty, { #len }>)
             }
             Self::Sequence { ident, .. } => {
                 let ty = primitive(ident);
-                quote!(#krate::private::Sequence<#lifetime, #ty>)
+                quote!(#krate::__macro_support::Sequence<#lifetime, #ty>)
             }
         }
     }
@@ -177,15 +177,15 @@ impl Kind {
         let of = |ty: &TokenStream, convert: TokenStream| (quote!(optional::<#ty, _>), quote!(, #convert));
         match self {
             Self::Scalar { ident, big_endian: true, .. } => {
-                of(&primitive(ident), quote!(|#value| #krate::private::Be(*#value)))
+                of(&primitive(ident), quote!(|#value| #krate::__macro_support::Be(*#value)))
             }
             Self::Scalar { ident, .. } => of(&primitive(ident), quote!(|#value| *#value)),
             Self::DerivedEnum(path) => of(&quote!(#path), quote!(#krate::TraceEnum::repr)),
-            Self::Duration => of(&quote!(::std::time::Duration), quote!(#krate::private::duration)),
-            Self::SystemTime => of(&quote!(::std::time::SystemTime), quote!(#krate::private::system_time)),
+            Self::Duration => of(&quote!(::std::time::Duration), quote!(#krate::__macro_support::duration)),
+            Self::SystemTime => of(&quote!(::std::time::SystemTime), quote!(#krate::__macro_support::system_time)),
             Self::Formatted { debug, bound } => {
                 let format = if *debug { quote!(optional_debug) } else { quote!(optional_display) };
-                (format, quote!(, &mut #krate::private::TextBuffer::<{ #bound }>::new()))
+                (format, quote!(, &mut #krate::__macro_support::TextBuffer::<{ #bound }>::new()))
             }
             Self::Path => (quote!(optional_path), quote!()),
             _ => (quote!(optional_text), quote!()),
@@ -220,7 +220,7 @@ impl Field {
     pub(super) fn descriptor(&self, krate: &Ident) -> TokenStream {
         let Self { name, doc, kind, .. } = self;
         let ty = kind.descriptor(krate);
-        quote!(#krate::private::FieldDescriptor { name: #name, ty: #ty, doc: #doc })
+        quote!(#krate::__macro_support::FieldDescriptor { name: #name, ty: #ty, doc: #doc })
     }
 
     /// The type of the value.
@@ -239,39 +239,39 @@ impl Field {
         match &self.kind {
             Kind::Scalar { ident, big_endian, .. } => {
                 let scalar = of_type(&primitive(ident), value);
-                if *big_endian { quote!(#krate::private::Be(#scalar)) } else { scalar }
+                if *big_endian { quote!(#krate::__macro_support::Be(#scalar)) } else { scalar }
             }
             Kind::Enum { ident, .. } => of_type(&primitive(ident), value),
-            Kind::Text => quote_spanned!(place=> #krate::private::text(#value)),
-            Kind::Printed => quote_spanned!(place=> #krate::private::printed(#reference)),
+            Kind::Text => quote_spanned!(place=> #krate::__macro_support::text(#value)),
+            Kind::Printed => quote_spanned!(place=> #krate::__macro_support::printed(#reference)),
             Kind::Character => {
                 let character = of_type(&primitive(&Ident::new("char", self.span)), value);
-                quote!(#krate::private::text(::core::primitive::char::encode_utf8(#character, &mut [0; 4])))
+                quote!(#krate::__macro_support::text(::core::primitive::char::encode_utf8(#character, &mut [0; 4])))
             }
             Kind::DerivedEnum(path) => {
                 let of = at(krate, path.span());
                 quote_spanned!(place=> <#path as #of::TraceEnum>::repr(#reference))
             }
-            Kind::Duration => quote_spanned!(place=> #krate::private::duration(#reference)),
-            Kind::SystemTime => quote_spanned!(place=> #krate::private::system_time(#reference)),
+            Kind::Duration => quote_spanned!(place=> #krate::__macro_support::duration(#reference)),
+            Kind::SystemTime => quote_spanned!(place=> #krate::__macro_support::system_time(#reference)),
             Kind::Formatted { debug, bound } => {
                 let format = if *debug { quote!(debug) } else { quote!(display) };
-                let buffer = quote!(&mut #krate::private::TextBuffer::<{ #bound }>::new());
-                quote_spanned!(place=> #krate::private::#format(#reference, #buffer))
+                let buffer = quote!(&mut #krate::__macro_support::TextBuffer::<{ #bound }>::new());
+                quote_spanned!(place=> #krate::__macro_support::#format(#reference, #buffer))
             }
             Kind::Optional(kind) => {
                 let (function, rest) = kind.optional(krate);
-                quote_spanned!(place=> #krate::private::#function(#reference #rest))
+                quote_spanned!(place=> #krate::__macro_support::#function(#reference #rest))
             }
-            Kind::Pointer => quote_spanned!(place=> #krate::private::pointer(#value)),
-            Kind::Path => quote_spanned!(place=> #krate::private::path(#value)),
+            Kind::Pointer => quote_spanned!(place=> #krate::__macro_support::pointer(#value)),
+            Kind::Path => quote_spanned!(place=> #krate::__macro_support::path(#value)),
             Kind::Array { ident, len, .. } => {
                 let ty = primitive(ident);
-                quote_spanned!(place=> #krate::private::array::<#ty, { #len }>(#reference))
+                quote_spanned!(place=> #krate::__macro_support::array::<#ty, { #len }>(#reference))
             }
             Kind::Sequence { ident, .. } => {
                 let ty = primitive(ident);
-                quote_spanned!(place=> #krate::private::sequence::<#ty>(#value))
+                quote_spanned!(place=> #krate::__macro_support::sequence::<#ty>(#value))
             }
         }
     }

@@ -27,7 +27,7 @@ pub(super) fn tracepoint(block: &Block, tracepoint: &Tracepoint) -> TokenStream 
         const _: () = {
             // Never called, and so not in the program. It makes errors in a declaration errors of this build as well.
             fn __tracepoint_check<#lifetime>(#(#names: #tied),*) {
-                #(#krate::private::by_value::<#tied>();)*
+                #(#krate::__macro_support::by_value::<#tied>();)*
                 if #condition {
                     let _ = #values;
                 }
@@ -54,7 +54,7 @@ pub(super) fn tracepoint(block: &Block, tracepoint: &Tracepoint) -> TokenStream 
                 where
                     #parameter: ::core::ops::Fn(#(#types),*) + ::core::marker::Send + ::core::marker::Sync + 'static,
                 {
-                    ::core::result::Result::Ok(#krate::private::inert())
+                    ::core::result::Result::Ok(#krate::__macro_support::inert())
                 }
             }
         };

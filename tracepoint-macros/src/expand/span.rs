@@ -24,7 +24,7 @@ pub(super) fn items(krate: &Ident, span: &Span) -> TokenStream {
             #(#cfg)*
             #[doc(hidden)]
             #[allow(non_upper_case_globals)]
-            static #key: #krate::private::Key = #krate::private::Key::new();
+            static #key: #krate::__macro_support::Key = #krate::__macro_support::Key::new();
         };
         (Some(statics), quote!(#krate::__tracepoint_site!(#key)))
     };
@@ -79,9 +79,9 @@ pub(super) fn items(krate: &Ident, span: &Span) -> TokenStream {
                 #[inline]
                 pub fn __tracepoint_fire<#lifetime>(#(#names: #unused),*)
                 where
-                    &#lifetime (): #krate::private::IsEvent<#name>,
+                    &#lifetime (): #krate::__macro_support::IsEvent<#name>,
                 {
-                    #krate::private::misused()
+                    #krate::__macro_support::misused()
                 }
 
                 #[doc(hidden)]

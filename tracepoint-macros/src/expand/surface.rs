@@ -79,7 +79,7 @@ pub(super) fn functions(krate: &Ident, tracepoint: &Tracepoint) -> TokenStream {
     );
     let priority = quote!(priority: ::core::primitive::i32,);
     let registrations = [
-        (register, register_doc, None, quote!(#krate::private::DEFAULT_PRIORITY)),
+        (register, register_doc, None, quote!(#krate::__macro_support::DEFAULT_PRIORITY)),
         (register_prio, prio_doc, Some(priority), quote!(priority)),
     ];
     let registrations = registrations.map(|(register, doc, parameter, priority)| {
@@ -166,14 +166,14 @@ pub(super) fn no_span(krate: &Ident, tracepoint: &Tracepoint) -> TokenStream {
         #[inline]
         pub fn __tracepoint_begin<#lifetime>(#parent: #krate::span::SpanId, #(#names: #types),*) -> !
         where
-            &#lifetime (): #krate::private::IsSpan<#name>,
+            &#lifetime (): #krate::__macro_support::IsSpan<#name>,
         {
-            #krate::private::misused()
+            #krate::__macro_support::misused()
         }
 
         #[doc(hidden)]
         pub fn __tracepoint_off() -> ! {
-            #krate::private::misused()
+            #krate::__macro_support::misused()
         }
     }
 }

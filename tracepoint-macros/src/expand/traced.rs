@@ -146,8 +146,8 @@ fn constant(krate: &Path, field: &Chosen, condition: &Ident) -> Option<TokenStre
         #is_there
         const #condition: ::core::primitive::bool = {
             #[allow(unused_imports)]
-            use #krate::private::NoField as _;
-            <#krate::private::TracedArgument::<'_, #ty, #argument>>::IS_FIELD
+            use #krate::__macro_support::NoField as _;
+            <#krate::__macro_support::TracedArgument::<'_, #ty, #argument>>::IS_FIELD
         };
         #absent
         #checked
@@ -162,13 +162,13 @@ fn value(krate: &Path, Chosen { ty: argument, value, .. }: &Chosen) -> TokenStre
     };
     let (is_there, is_absent) = cfg_pair(cfg);
     let value = local("value");
-    let absent =
-        is_absent.map(|cfg| quote!(#cfg let #value: #argument = <#argument as #krate::private::Absent>::absent();));
+    let absent = is_absent
+        .map(|cfg| quote!(#cfg let #value: #argument = <#argument as #krate::__macro_support::Absent>::absent();));
     quote!({
         #[allow(unused_imports)]
-        use #krate::private::NoField as _;
+        use #krate::__macro_support::NoField as _;
         #is_there
-        let #value: #argument = #krate::private::TracedArgument::<_, #argument>::new(#place).get();
+        let #value: #argument = #krate::__macro_support::TracedArgument::<_, #argument>::new(#place).get();
         #absent
         #value
     })

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
-use tracepoint::private::Key;
+use tracepoint::__macro_support::Key;
 
 /// The first byte of a site.
 pub(crate) const PREFIX: u8 = 0x41;

@@ -1,7 +1,7 @@
 //! The output of `Display` and `Debug` is bounded.
 
 use std::fmt::{self, Display};
-use tracepoint::private::{TextBuffer, debug, display};
+use tracepoint::__macro_support::{TextBuffer, debug, display};
 
 #[test]
 fn a_long_text_is_cut_at_a_character() {

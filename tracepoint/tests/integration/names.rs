@@ -62,7 +62,7 @@ fn keywords_of_define_trace_as_names() {
 
 #[test]
 fn nearest_names_come_first() {
-    use tracepoint::private::nearest_names;
+    use tracepoint_core::internal::nearest_names;
 
     let names = ["sched:sched_switch", "sched:sched_migrate", "net:recv"];
     assert_eq!(nearest_names("sched:sched_swich", names), ["sched:sched_switch"]);

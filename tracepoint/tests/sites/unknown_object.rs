@@ -1,7 +1,7 @@
 //! An object that the dynamic linker does not know: its sites are not written, and `platform` reports the object.
 
 use crate::site::{OFF, ON, assert_all, assert_all_off, sites, sites_of_key_in};
-use tracepoint::private::{register_object, unregister_object};
+use tracepoint::__macro_support::{register_object, unregister_object};
 
 tracepoint::define_trace! {
     provider = "site_unknown_object";

@@ -7,7 +7,7 @@ use crate::filter::number::Comparison;
 use crate::filter::program::Op;
 use crate::glob::Glob;
 use std::ops::Range;
-use tracepoint_core::private::nearest_names;
+use tracepoint_core::internal::nearest_names;
 
 impl Check<'_> {
     /// Compiles a comparison of the two topmost operands: two numbers, two texts, or an enumeration and a text.

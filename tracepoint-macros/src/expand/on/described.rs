@@ -20,14 +20,14 @@ pub(super) fn parts_of(
     provider: Option<&LitStr>,
     level: Option<&Ident>,
 ) -> TokenStream {
-    let crate_name = quote!(#krate::private::crate_name(::core::module_path!()));
+    let crate_name = quote!(#krate::__macro_support::crate_name(::core::module_path!()));
     let provider = provider.map_or(crate_name, |provider| quote!(#provider));
     let level = level.map_or_else(|| quote!(DebugLine), |level| quote!(#level));
     let location = location(krate, span);
     quote! {
         provider: #provider,
         name: #text,
-        level: #krate::private::Level::#level,
+        level: #krate::__macro_support::Level::#level,
         location: #location,
     }
 }
@@ -38,10 +38,10 @@ fn location(krate: &Ident, span: Span) -> TokenStream {
     let file = quote_spanned!(span=> ::core::file!());
     let line = quote_spanned!(span=> ::core::line!());
     quote! {
-        #krate::private::Location {
+        #krate::__macro_support::Location {
             package: match ::core::option_env!("CARGO_PKG_NAME") {
                 ::core::option::Option::Some(package) => package,
-                ::core::option::Option::None => #krate::private::crate_name(::core::module_path!()),
+                ::core::option::Option::None => #krate::__macro_support::crate_name(::core::module_path!()),
             },
             version: match ::core::option_env!("CARGO_PKG_VERSION") {
                 ::core::option::Option::Some(version) => version,

@@ -22,7 +22,7 @@ pub(super) fn marker_items(block: &Block, tracepoint: &Tracepoint, fields: &[Fie
     let parts = quote!(#common doc: #doc, format: #format,);
     let krate = &block.krate;
     let values = value_types(krate, fields);
-    let values = if tracepoint.of_span.is_some() { quote!(#krate::private::At<#values>) } else { values };
+    let values = if tracepoint.of_span.is_some() { quote!(#krate::__macro_support::At<#values>) } else { values };
     let note = with_note(krate, block.provider.as_ref(), &tracepoint.text, fields);
     let statics = Statics { parts, probes: quote!(Some(&__TRACEPOINT_PROBES)), note };
     items(krate, &quote!(#name), (fields, values), &statics, None)
@@ -43,8 +43,10 @@ fn format(krate: &Ident, fields: &[Field]) -> TokenStream {
     quote!({
         const __TRACEPOINT_PARTS: &[(::core::primitive::bool, &::core::primitive::str)] = &[#(#parts),*];
         const __TRACEPOINT_FORMAT: &[::core::primitive::u8] =
-            &#krate::private::joined::<{ #krate::private::joined_length(__TRACEPOINT_PARTS) }>(__TRACEPOINT_PARTS);
-        #krate::private::text_of(__TRACEPOINT_FORMAT)
+            &#krate::__macro_support::joined::<{
+                #krate::__macro_support::joined_length(__TRACEPOINT_PARTS)
+            }>(__TRACEPOINT_PARTS);
+        #krate::__macro_support::text_of(__TRACEPOINT_FORMAT)
     })
 }
 
@@ -56,10 +58,12 @@ fn descriptors(krate: &Ident, fields: &[Field]) -> TokenStream {
     }
     let are_there = fields.iter().map(Field::is_there);
     quote!({
-        const __TRACEPOINT_FIELDS: &[(::core::primitive::bool, #krate::private::FieldDescriptor)] =
+        const __TRACEPOINT_FIELDS: &[(::core::primitive::bool, #krate::__macro_support::FieldDescriptor)] =
             &[#((#are_there, #descriptors)),*];
-        const __TRACEPOINT_PRESENT: &[#krate::private::FieldDescriptor] =
-            &#krate::private::present::<{ #krate::private::count(__TRACEPOINT_FIELDS) }>(__TRACEPOINT_FIELDS);
+        const __TRACEPOINT_PRESENT: &[#krate::__macro_support::FieldDescriptor] =
+            &#krate::__macro_support::present::<{
+                #krate::__macro_support::count(__TRACEPOINT_FIELDS)
+            }>(__TRACEPOINT_FIELDS);
         __TRACEPOINT_PRESENT
     })
 }
@@ -83,10 +87,10 @@ fn items(
     let lifetime = call_lifetime();
     let descriptors = descriptors(krate, fields);
     quote! {
-        static __TRACEPOINT_MARKER_KEY: #krate::private::Key = #krate::private::Key::new();
+        static __TRACEPOINT_MARKER_KEY: #krate::__macro_support::Key = #krate::__macro_support::Key::new();
 
-        static __TRACEPOINT_MARKER: #krate::private::Marker = #krate::private::Marker::new::<#ty>(
-            #krate::private::MarkerParts {
+        static __TRACEPOINT_MARKER: #krate::__macro_support::Marker = #krate::__macro_support::Marker::new::<#ty>(
+            #krate::__macro_support::MarkerParts {
                 #parts
                 fields: #descriptors,
             },
@@ -97,13 +101,13 @@ fn items(
         #krate::__tracepoint_list!(MARKERS: Marker, __TRACEPOINT_MARKER);
 
         #allows
-        impl #krate::private::ValuesType for #ty {
+        impl #krate::__macro_support::ValuesType for #ty {
             type Values<#lifetime> = #values;
         }
 
-        impl #krate::private::MarkerType for #ty {
+        impl #krate::__macro_support::MarkerType for #ty {
             #[inline(always)]
-            fn marker() -> &'static #krate::private::Marker {
+            fn marker() -> &'static #krate::__macro_support::Marker {
                 &__TRACEPOINT_MARKER
             }
         }
@@ -127,7 +131,7 @@ pub(in crate::expand) fn mark(mark: &Mark) -> TokenStream {
             #items
 
             if #krate::__tracepoint_site!(__TRACEPOINT_MARKER_KEY) {
-                #krate::private::mark::<__TracepointMark>(&#values)
+                #krate::__macro_support::mark::<__TracepointMark>(&#values)
             }
         }
     }

@@ -54,10 +54,10 @@ fn name_of_crate(krate: &Ident) -> TokenStream {
     for at in 0..PROVIDER_WORDS * 8 {
         let _ = write!(template, ".if {{len}} > {at}\n.byte ({{w{}}} >> {}) & 255\n.endif\n", at / 8, at % 8 * 8);
     }
-    let name = quote!(#krate::private::crate_name(::core::module_path!()));
+    let name = quote!(#krate::__macro_support::crate_name(::core::module_path!()));
     let words = (0..PROVIDER_WORDS).map(|n| {
         let operand = format_ident!("w{n}");
-        quote!(#operand = const #krate::private::name_word(#name, #n),)
+        quote!(#operand = const #krate::__macro_support::name_word(#name, #n),)
     });
     quote!(#template [len = const #name.len(), #(#words)*])
 }

@@ -45,17 +45,19 @@ fn statics(block: &Block, tracepoint: &Tracepoint) -> TokenStream {
     let parts = common_parts(block, tracepoint);
     let listed = prototype.arguments.iter().map(|Argument { name, ty_text, .. }| {
         let name = name.unraw().to_string();
-        quote!(#krate::private::Argument { name: #name, ty: #ty_text })
+        quote!(#krate::__macro_support::Argument { name: #name, ty: #ty_text })
     });
     let condition = prototype.condition.as_ref().map_or_else(String::new, |condition| quote!(#condition).to_string());
     let key = key(tracepoint);
-    let own_key = of_span.is_none().then(|| quote!(static #key: #krate::private::Key = #krate::private::Key::new();));
+    let own_key = of_span
+        .is_none()
+        .then(|| quote!(static #key: #krate::__macro_support::Key = #krate::__macro_support::Key::new();));
     let marker = prototype.fields.as_ref().map_or_else(|| quote!(None), |_| quote!(Some(&__TRACEPOINT_MARKER)));
     quote! {
         #own_key
 
-        static __TRACEPOINT: #krate::private::Tracepoint =
-            #krate::private::Tracepoint::new::<#name>(#krate::private::TracepointParts {
+        static __TRACEPOINT: #krate::__macro_support::Tracepoint =
+            #krate::__macro_support::Tracepoint::new::<#name>(#krate::__macro_support::TracepointParts {
                 #parts
                 doc: #doc,
                 arguments: &[#(#listed),*],
@@ -63,8 +65,8 @@ fn statics(block: &Block, tracepoint: &Tracepoint) -> TokenStream {
                 marker: ::core::option::Option::#marker,
             }, &__TRACEPOINT_PROBES);
 
-        static __TRACEPOINT_PROBES: #krate::private::ProbeSet =
-            #krate::private::ProbeSet::new(&#key, #krate::private::probes_changed::<#name>);
+        static __TRACEPOINT_PROBES: #krate::__macro_support::ProbeSet =
+            #krate::__macro_support::ProbeSet::new(&#key, #krate::__macro_support::probes_changed::<#name>);
 
         #krate::__tracepoint_list!(TRACEPOINTS: Tracepoint, __TRACEPOINT);
     }
@@ -80,16 +82,14 @@ fn copy(krate: &Ident, tracepoint: &Tracepoint, Arguments { names, .. }: &Argume
     let name = &tracepoint.name;
     let lifetime = call_lifetime();
     let args = local("args");
-    let checks = tracepoint
-        .prototype
-        .arguments
-        .iter()
-        .map(|Argument { ty, ty_tied, .. }| quote_spanned!(ty.span()=> #krate::private::by_value::<#ty_tied>();));
+    let checks = tracepoint.prototype.arguments.iter().map(
+        |Argument { ty, ty_tied, .. }| quote_spanned!(ty.span()=> #krate::__macro_support::by_value::<#ty_tied>();),
+    );
     quote! {
         #[inline(always)]
         fn __tracepoint_copy<#lifetime>(
-            #args: &<#name as #krate::private::ArgumentsType>::Args<#lifetime>,
-        ) -> <#name as #krate::private::ArgumentsType>::Args<#lifetime> {
+            #args: &<#name as #krate::__macro_support::ArgumentsType>::Args<#lifetime>,
+        ) -> <#name as #krate::__macro_support::ArgumentsType>::Args<#lifetime> {
             #(#checks)*
             let (#(#names,)*) = *#args;
             (#(#names,)*)
@@ -108,36 +108,36 @@ fn type_impl(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
     let mark = prototype.fields.as_ref().map(|fields| {
         let values = values(krate, fields);
         let values = match of_span {
-            Some(OfSpan { timed, .. }) => quote!(#krate::private::At { time: #timed.time(), values: #values }),
+            Some(OfSpan { timed, .. }) => quote!(#krate::__macro_support::At { time: #timed.time(), values: #values }),
             None => values,
         };
         quote! {
             #[inline(always)]
             fn mark<const FAST: ::core::primitive::bool>(
-                #slot: &'static #krate::private::ThreadSlot,
-                #args: &<Self as #krate::private::ArgumentsType>::Args<'_>,
-            ) -> #krate::private::Served {
+                #slot: &'static #krate::__macro_support::ThreadSlot,
+                #args: &<Self as #krate::__macro_support::ArgumentsType>::Args<'_>,
+            ) -> #krate::__macro_support::Served {
                 let (#(#names,)*) = __tracepoint_copy(#args);
-                #krate::private::derived::<#name, FAST>(#slot, |#stage| #stage.emit(&#values))
+                #krate::__macro_support::derived::<#name, FAST>(#slot, |#stage| #stage.emit(&#values))
             }
         }
     });
     quote_spanned! {place(&tracepoint.name)=>
-        impl #krate::private::ArgumentsType for #name {
+        impl #krate::__macro_support::ArgumentsType for #name {
             type Args<#lifetime> = (#(#tied,)*);
         }
 
-        impl #krate::private::TracepointType for #name {
+        impl #krate::__macro_support::TracepointType for #name {
             type Signature = fn(#(#types),*);
             const IS_UNCONDITIONAL: ::core::primitive::bool = #is_unconditional;
 
             #[inline(always)]
-            fn tracepoint() -> &'static #krate::private::Tracepoint {
+            fn tracepoint() -> &'static #krate::__macro_support::Tracepoint {
                 &__TRACEPOINT
             }
 
             #[inline(always)]
-            fn holds(#args: &<Self as #krate::private::ArgumentsType>::Args<'_>) -> ::core::primitive::bool {
+            fn holds(#args: &<Self as #krate::__macro_support::ArgumentsType>::Args<'_>) -> ::core::primitive::bool {
                 let (#(#names,)*) = __tracepoint_copy(#args);
                 #holds
             }
@@ -145,7 +145,7 @@ fn type_impl(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
             #mark
 
             #[inline(always)]
-            fn call(#probe: Self::Signature, #args: &<Self as #krate::private::ArgumentsType>::Args<'_>) {
+            fn call(#probe: Self::Signature, #args: &<Self as #krate::__macro_support::ArgumentsType>::Args<'_>) {
                 let (#(#names,)*) = __tracepoint_copy(#args);
                 #probe(#(#names),*)
             }
@@ -177,7 +177,7 @@ fn functions(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
             #[inline(never)]
             pub fn __tracepoint_fire(#(#names: #types),*) {
                 let #args = (#(#names,)*);
-                if let ::core::result::Result::Err(#entered) = #krate::private::fire_fast::<#name>(&#args) {
+                if let ::core::result::Result::Err(#entered) = #krate::__macro_support::fire_fast::<#name>(&#args) {
                     // By value: a reference would force the arguments into memory on the fast path as well.
                     let (#(#names,)*) = __tracepoint_copy(&#args);
                     Self::__tracepoint_fire_full(#(#names,)* #entered)
@@ -185,8 +185,8 @@ fn functions(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
             }
 
             #[inline(never)]
-            fn __tracepoint_fire_full(#(#names: #types,)* #entered: #krate::private::Entered) {
-                #krate::private::fire_full::<#name>(&(#(#names,)*), #entered)
+            fn __tracepoint_fire_full(#(#names: #types,)* #entered: #krate::__macro_support::Entered) {
+                #krate::__macro_support::fire_full::<#name>(&(#(#names,)*), #entered)
             }
 
             #[doc(hidden)]
@@ -197,9 +197,9 @@ fn functions(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
             where
                 #parameter: ::core::ops::Fn(#(#types),*) + ::core::marker::Send + ::core::marker::Sync + 'static,
             {
-                #krate::private::register::<#name, _>(
+                #krate::__macro_support::register::<#name, _>(
                     #priority,
-                    move |#args: &<#name as #krate::private::ArgumentsType>::Args<'_>| {
+                    move |#args: &<#name as #krate::__macro_support::ArgumentsType>::Args<'_>| {
                         let (#(#names,)*) = __tracepoint_copy(#args);
                         #probe(#(#names),*)
                     },

@@ -17,7 +17,7 @@ macro_rules! __tracepoint_list {
             #[inline(never)]
             fn __tracepoint_entry() {
                 // The table's type is checked here.
-                let _: &'static $crate::private::$ty = &$listed;
+                let _: &'static $crate::__macro_support::$ty = &$listed;
                 // SAFETY: emits no instruction; only adds to sections.
                 unsafe {
                     ::core::arch::asm!(
@@ -27,8 +27,8 @@ macro_rules! __tracepoint_list {
                         ".popsection",
                         $crate::__tracepoint_object!(),
                         listed = sym $listed,
-                        register = sym $crate::private::register_object,
-                        unregister = sym $crate::private::unregister_object,
+                        register = sym $crate::__macro_support::register_object,
+                        unregister = sym $crate::__macro_support::unregister_object,
                         options(nomem, nostack, preserves_flags),
                     )
                 }
@@ -44,9 +44,9 @@ macro_rules! __tracepoint_list {
 macro_rules! __tracepoint_list {
     ($table:ident: $ty:ident, $listed:path) => {
         const _: () = {
-            #[$crate::private::linkme::distributed_slice($crate::private::$table)]
-            #[linkme(crate = $crate::private::linkme)]
-            static __TRACEPOINT_ENTRY: &$crate::private::$ty = &$listed;
+            #[$crate::__macro_support::linkme::distributed_slice($crate::__macro_support::$table)]
+            #[linkme(crate = $crate::__macro_support::linkme)]
+            static __TRACEPOINT_ENTRY: &$crate::__macro_support::$ty = &$listed;
         };
     };
 }

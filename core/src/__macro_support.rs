@@ -1,4 +1,4 @@
-//! The items that expansions of the macros use. Not part of the API: they change without notice.
+//! The items that the expansions of this crate's macros name, in the crates of users. Not part of the API: they change without notice.
 
 mod list;
 
@@ -9,24 +9,15 @@ pub use crate::marker::Marker;
 pub use crate::marker::declared::MarkerType;
 pub use crate::marker::descriptor::{MarkerParts, ValuesType};
 pub use crate::marker::note::{Note, fill_words, name_word};
-pub use crate::marker::runtime::{
-    MAX_RUNTIME_MARKERS, Registered, RuntimeMarker, announce, on_register, on_switch, switched,
-};
 pub use crate::marker::stage::mark;
-pub use crate::nearest::nearest_names;
+pub use crate::probe::DEFAULT_PRIORITY;
 pub use crate::probe::handle::inert;
 pub use crate::probe::set::{ArgumentsType, ProbeSet};
-pub use crate::probe::{DEFAULT_PRIORITY, Probe};
-#[cfg(patched_sites)]
-pub use crate::registry::register_object;
 #[cfg(not(patched_sites))]
 pub use crate::registry::{MARKERS, TRACEPOINTS};
-pub use crate::registry::{PinnedTables, has_several_objects, object_generation, pin_objects};
 #[cfg(patched_sites)]
-pub use crate::site::unregister_object;
-pub use crate::tracepoint::{
-    Argument, Served, Tracepoint, TracepointDescriptor, TracepointParts, TracepointType, probes_changed, register,
-};
+pub use crate::site::{register_object, unregister_object};
+pub use crate::tracepoint::{Argument, Served, Tracepoint, TracepointParts, TracepointType, probes_changed, register};
 pub use crate::values::{IsEvent, IsSpan, by_value, misused};
 #[cfg(not(patched_sites))]
 pub use linkme;
@@ -42,7 +33,4 @@ pub use tracepoint_ring::field::{
     Array, At, Base, Be, Both, ByteOrder, EnumLabel, FieldDescriptor, FieldType, IntegerType, PathBytes, Sequence,
     Text, TextBuffer, debug, display, optional_debug, optional_display,
 };
-pub use tracepoint_ring::thread::{
-    ThreadSlot, inherit_scheduling, leave_inherited_scheduling, never_trace_this_thread,
-};
-pub use tracepoint_ring::update::{UpdateGuard, lock_without_setup as update_lock};
+pub use tracepoint_ring::thread::ThreadSlot;
