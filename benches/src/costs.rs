@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Barrier};
 use tracepoint::context::Context;
 use tracepoint::marker::{Aggregate, FieldView, Subscriber};
-use tracepoint::probes::{Measure, Running, StatisticSpec};
+use tracepoint::probes::{Measure, RunningStatistic, StatisticSpec};
 use tracepoint_benches::{Recording, register_trace_small, small, trace_small, watch};
 use tracepoint_ring::channel::Channel;
 
@@ -127,7 +127,7 @@ impl Aggregate for Nothing {
 fn count(n: u64, measure: Option<Measure>) {
     let _ = tracepoint_ring::clock::calibrate(std::time::Duration::from_millis(10));
     let statistic =
-        measure.map(|measure| Running::start(StatisticSpec::new(measure), &["bench:small"]).expect("starts"));
+        measure.map(|measure| RunningStatistic::start(StatisticSpec::new(measure), &["bench:small"]).expect("starts"));
     let marker = tracepoint::find("bench:small").expect("declared").marker().expect("has fields");
     let nothing = || marker.subscribe(Subscriber::aggregate(Arc::new(Nothing))).expect("switches");
     let _nothing = statistic.is_none().then(nothing);

@@ -2,7 +2,7 @@
 
 mod list;
 
-pub use crate::fire::{Emitted, Entered, Stage, derived, fire_fast, fire_full};
+pub use crate::fire::{Emitted, EventOrigin, Stage, derived, fire_fast, fire_full};
 pub use crate::key::Key;
 pub use crate::location::{Location, crate_name};
 pub use crate::marker::Marker;
@@ -30,7 +30,7 @@ pub use tracepoint_ring::field::expression::{
 };
 pub use tracepoint_ring::field::words::Words;
 pub use tracepoint_ring::field::{
-    Array, At, Base, Be, Both, ByteOrder, EnumLabel, FieldDescriptor, FieldType, IntegerType, PathBytes, Sequence,
+    Array, At, Base, Be, ByteOrder, Concat, EnumLabel, FieldDescriptor, FieldType, IntegerType, PathBytes, Sequence,
     Text, TextBuffer, debug, display, optional_debug, optional_display,
 };
 pub use tracepoint_ring::thread::ThreadSlot;

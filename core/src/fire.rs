@@ -17,35 +17,35 @@ use tracepoint_ring::channel::SoleSubscriber;
 use tracepoint_ring::hint::{align_function, unlikely};
 use tracepoint_ring::thread::{self, ThreadSlot};
 
-pub use tracepoint_ring::thread::Entered;
+pub use tracepoint_ring::thread::EventOrigin;
 
 /// The fast path, for an event that does not fire inside another one, and whose tracepoint has no condition, no probe, and a sole subscriber that is
 /// a channel without filter and contexts. If there are aggregates in addition to that channel, or instead of it, it evaluates the fields, and an
 /// out-of-line function records them and passes them to the aggregates. For other events it evaluates nothing and returns the argument for
 /// [`fire_full`].
 #[inline(always)]
-pub fn fire_fast<T: TracepointType>(args: &T::Args<'_>) -> Result<(), Entered> {
+pub fn fire_fast<T: TracepointType>(args: &T::Args<'_>) -> Result<(), EventOrigin> {
     align_function();
     if !T::IS_UNCONDITIONAL {
-        return Err(Entered::from_site(None));
+        return Err(EventOrigin::from_site(None));
     }
     let Some(slot) = thread::enter_fast() else {
         unlikely();
-        return Err(Entered::from_site(None));
+        return Err(EventOrigin::from_site(None));
     };
     match T::mark::<true>(slot, args) {
         Served::Fast => slot.exit(),
         // Looks up the slot again: keeping it across the call would cost every event the saving of a register.
         Served::InFull => thread::exit_fast(),
         Served::InFullAndLeft => {}
-        Served::No => return Err(Entered::from_site(Some(slot))),
+        Served::No => return Err(EventOrigin::from_site(Some(slot))),
     }
     Ok(())
 }
 
 /// The full path, for any event: with any condition, subscribers and probes, even inside another event.
 #[inline(always)]
-pub fn fire_full<T: TracepointType>(args: &T::Args<'_>, entered: Entered) {
+pub fn fire_full<T: TracepointType>(args: &T::Args<'_>, entered: EventOrigin) {
     thread::section(entered, |slot| {
         // A condition that panics counts as false.
         match catch_unwind(AssertUnwindSafe(|| T::holds(args))) {

@@ -37,12 +37,12 @@ pub struct TraceObject {
     /// The process that created it.
     process: u32,
     writer: Lock<Option<DtWriter<FileStorage>>>,
-    closing: Mutex<Closing>,
+    closing: Mutex<CloseState>,
 }
 
 /// The close function. `begun` is set once closing has started.
 #[derive(Default)]
-struct Closing {
+struct CloseState {
     begun: bool,
     function: Option<CloseFunction>,
 }
@@ -71,9 +71,9 @@ impl TraceObject {
     /// # Errors
     ///
     /// [`Error::Closed`].
-    pub fn lock(&self) -> Result<Locked<'_>, Error> {
+    pub fn lock(&self) -> Result<ObjectGuard<'_>, Error> {
         let writer = self.writer.lock();
-        if writer.is_some() { Ok(Locked(writer)) } else { Err(self.closed()) }
+        if writer.is_some() { Ok(ObjectGuard(writer)) } else { Err(self.closed()) }
     }
 
     /// Traces an entry of scalars, made by [`pack!`](crate::pack). The original's `dtTrace`*n*.
@@ -244,9 +244,9 @@ impl fmt::Debug for TraceObject {
 
 /// The lock on a trace object.
 #[derive(Debug)]
-pub struct Locked<'a>(Guard<'a, Option<DtWriter<FileStorage>>>);
+pub struct ObjectGuard<'a>(Guard<'a, Option<DtWriter<FileStorage>>>);
 
-impl Deref for Locked<'_> {
+impl Deref for ObjectGuard<'_> {
     type Target = DtWriter<FileStorage>;
 
     #[inline(always)]
@@ -256,7 +256,7 @@ impl Deref for Locked<'_> {
     }
 }
 
-impl DerefMut for Locked<'_> {
+impl DerefMut for ObjectGuard<'_> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut Self::Target {
         let Some(writer) = &mut *self.0 else { unreachable!("{STAYS_OPEN}") };

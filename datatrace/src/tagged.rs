@@ -43,7 +43,7 @@ pub(crate) fn checksum(tag: [u8; 4], length: [u8; 4], contents: &[u8]) -> u32 {
 /// A postamble read with its tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Tagged {
+pub struct TaggedPostamble {
     /// Its tag.
     pub tag: [u8; 4],
     /// Its offset in the file, in bytes.

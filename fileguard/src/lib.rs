@@ -10,6 +10,7 @@ pub mod descriptor;
 pub mod mapping;
 
 pub use descriptor::{
-    Checked, Descriptor, Kept, Reopened, Source, Waker, is_closed, names, read, read_to_string, retried, shortage_mend,
+    CheckedFd, Descriptor, GuardedFd, ReopenableFd, Source, Waker, is_closed, names, read, read_to_string, retried,
+    shortage_mend,
 };
-pub use mapping::Guarded;
+pub use mapping::MappingGuard;

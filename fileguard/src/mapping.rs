@@ -1,7 +1,7 @@
 //! Survives the truncation of a mapped file. A thread that touches a page beyond the new end gets SIGBUS, whose default action ends the
 //! program.
 //!
-//! A handler replaces the page by an empty one, counts it, and lets the thread continue. The [guard](Guarded) then reports that the mapping is not
+//! A handler replaces the page by an empty one, counts it, and lets the thread continue. The [guard](MappingGuard) then reports that the mapping is not
 //! whole, so that its owner can give it up. The handler uses a table of atomics and async-signal-safe system calls only. Other signals are passed to
 //! the previous handler. A handler that the program installs later must call this one, otherwise the protection ends. Threads that block SIGBUS are
 //! not protected.
@@ -30,7 +30,7 @@ struct Entry {
     end: AtomicUsize,
     /// Number of replaced pages.
     replaced: AtomicU64,
-    /// The owner's sum of replaced pages. The entry's [`Guarded`] keeps it alive.
+    /// The owner's sum of replaced pages. The entry's [`MappingGuard`] keeps it alive.
     sum: AtomicPtr<AtomicU64>,
 }
 
@@ -55,7 +55,7 @@ static PREVIOUS: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 
 /// Guards a mapping until it is dropped.
 #[derive(Debug)]
-pub struct Guarded {
+pub struct MappingGuard {
     index: usize,
     /// The process that created it.
     process: u32,
@@ -63,7 +63,7 @@ pub struct Guarded {
     _sum: Arc<AtomicU64>,
 }
 
-impl Guarded {
+impl MappingGuard {
     /// Guards `len` bytes starting at `start`, in whole pages. Adds the number of replaced pages to `sum`. Installs the handler once per
     /// process.
     ///
@@ -128,7 +128,7 @@ impl Guarded {
     }
 }
 
-impl Drop for Guarded {
+impl Drop for MappingGuard {
     fn drop(&mut self) {
         // A forked child clears its copy of the table before it uses it: the entry may belong to another mapping now.
         if process::id() == self.process {
@@ -156,9 +156,9 @@ fn replace(address: usize) -> bool {
     let Some(entry) = entry_of(address) else { return false };
     let size = PAGE_SIZE.load(Ordering::Relaxed);
     let page = without_provenance_mut::<c_void>(address & !(size - 1));
-    // SAFETY: the page belongs to a guarded mapping (`Guarded::new`) that is in use, because a thread of this process touched it: it is not
+    // SAFETY: the page belongs to a guarded mapping (`MappingGuard::new`) that is in use, because a thread of this process touched it: it is not
     // unmapped before that thread goes on. Its contents are gone with the end of the file, and no reference points into it, as the caller
-    // of `Guarded::new` guarantees.
+    // of `MappingGuard::new` guarantees.
     let mapped =
         unsafe { mmap_anonymous(page, size, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::FIXED) };
     if mapped.is_err() {
@@ -168,7 +168,7 @@ fn replace(address: usize) -> bool {
     // unused page.
     let _ = unsafe { madvise(page, size, Advice::LinuxDontFork) };
     entry.replaced.fetch_add(1, Ordering::Relaxed);
-    // SAFETY: the mapping is in use, so that its `Guarded` exists, which keeps the sum alive.
+    // SAFETY: the mapping is in use, so that its `MappingGuard` exists, which keeps the sum alive.
     if let Some(sum) = unsafe { entry.sum.load(Ordering::Relaxed).as_ref() } {
         sum.fetch_add(1, Ordering::Relaxed);
     }
@@ -307,9 +307,9 @@ mod tests {
         Ok((file, map))
     }
 
-    fn guard(map: &MmapRaw, sum: &Arc<AtomicU64>) -> io::Result<Guarded> {
+    fn guard(map: &MmapRaw, sum: &Arc<AtomicU64>) -> io::Result<MappingGuard> {
         // SAFETY: each test drops the guard before the mapping, and touches the mapping by `touch` alone.
-        unsafe { Guarded::new(map.as_ptr().addr(), map.len(), sum) }
+        unsafe { MappingGuard::new(map.as_ptr().addr(), map.len(), sum) }
     }
 
     /// Stores a byte into page `page`, and reads it back.
@@ -341,7 +341,7 @@ mod tests {
         let (_file, map) = mapped()?;
         let sum = Arc::new(AtomicU64::new(0));
         // SAFETY: the guards are dropped before the mapping, which is not accessed.
-        let optional = || unsafe { Guarded::optional(map.as_ptr().addr(), map.len(), &sum) };
+        let optional = || unsafe { MappingGuard::optional(map.as_ptr().addr(), map.len(), &sum) };
         let mut guards = Vec::new();
         let refused = loop {
             match optional() {

@@ -5,7 +5,7 @@
 
 mod directory;
 
-use fileguard::Checked;
+use fileguard::CheckedFd;
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -44,10 +44,10 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 /// An unlinked file.
-fn file(bytes: &[u8]) -> Checked<File> {
+fn file(bytes: &[u8]) -> CheckedFd<File> {
     let place = Path::new("/dev/shm").join(format!("remote-{}", std::process::id()));
     let mut file = File::options().read(true).write(true).create(true).truncate(true).open(&place).unwrap();
     std::fs::remove_file(&place).unwrap();
     file.write_all(bytes).unwrap();
-    Checked::of(file).unwrap()
+    CheckedFd::of(file).unwrap()
 }

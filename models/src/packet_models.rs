@@ -4,7 +4,7 @@
 //! The reader's system calls are modelled according to the assumptions of `docs/ordering.md`: the loads of one call come before the loads of the
 //! next, and a copying call loads in the order of the bytes.
 
-use crate::packet::{Closing, PacketPtr};
+use crate::packet::{PacketEnd, PacketPtr};
 use crate::packet_header::{
     CONTENT_SIZE, HEADER_SIZE, PACKET_MAGIC, PACKET_SIZE, PacketHeader, SEQ_NUM, StreamKey, bits,
 };
@@ -65,7 +65,7 @@ impl Slot {
     }
 
     fn close(&self, content: usize) {
-        let closing = Closing { time: 0, content: HEADER_SIZE + 8 * content, events_discarded: 0 };
+        let closing = PacketEnd { time: 0, content: HEADER_SIZE + 8 * content, events_discarded: 0 };
         // SAFETY: as above.
         unsafe { self.packet().close(closing) };
         self.closed.fetch_add(1, Ordering::Release);

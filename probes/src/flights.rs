@@ -29,7 +29,7 @@ const OWNED: u64 = 1;
 
 /// The result of a begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Begun {
+pub(crate) enum BeginOutcome {
     New,
     /// An operation with an equal key was in flight; its begin is discarded.
     Replaced,
@@ -85,12 +85,12 @@ fn own<'a>(of_way: &AtomicU64, word: &'a AtomicU64, identity: u64) -> Option<(&'
 
 /// Registers an operation that began at `time`.
 #[inline(always)]
-pub(crate) fn begin(table: &Table, identity: u64, time: u64) -> Begun {
+pub(crate) fn begin(table: &Table, identity: u64, time: u64) -> BeginOutcome {
     let set = Set::of(table, identity);
     let time = time.max(OWNED + 1);
     if let Some((word, _)) = set.take(identity) {
         word.store(time, Ordering::Release); // O1
-        return Begun::Replaced;
+        return BeginOutcome::Replaced;
     }
     for (of_way, word) in set.identities.iter().zip(set.times) {
         // O2: Acquire pairs with the Release store in `end`: the identity stored next comes after the previous owner's identity.
@@ -99,10 +99,10 @@ pub(crate) fn begin(table: &Table, identity: u64, time: u64) -> Begun {
         {
             of_way.store(identity, Ordering::Relaxed);
             word.store(time, Ordering::Release); // O1
-            return Begun::New;
+            return BeginOutcome::New;
         }
     }
-    Begun::NoRoom
+    BeginOutcome::NoRoom
 }
 
 /// Ends an operation, and returns its begin time.

@@ -58,7 +58,7 @@ mod statistic;
 mod values;
 
 pub use key::GroupKey;
-pub use live::{Count, EventRate, Histogram, Last, Latency, Running, Top, subscribers};
+pub use live::{Count, EventRate, Histogram, Last, Latency, RunningStatistic, Top, subscribers};
 pub use memory::Memory;
 pub use sample::Sample;
 pub use snapshot::{FormatError, Snapshot};

@@ -127,12 +127,12 @@ pub fn subscribers(statistic: &Arc<Statistic>, marker: &'static Marker) -> Resul
 
 /// A statistic that runs until it is dropped.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningStatistic {
     statistic: Arc<Statistic>,
     _subscriptions: Vec<Subscription>,
 }
 
-impl Running {
+impl RunningStatistic {
     /// Starts a statistic over the events named `events` (`provider:name`). When this returns, their sites are on.
     ///
     /// # Errors
@@ -164,11 +164,11 @@ macro_rules! typed {
     ($(#[$doc:meta])* $name:ident, $results:ty, $pattern:pat => $value:expr) => {
         $(#[$doc])*
         #[derive(Debug)]
-        pub struct $name(Running);
+        pub struct $name(RunningStatistic);
 
         impl $name {
             fn start(measure: Measure, by: &[&str], events: &[&str]) -> Result<Self, StatisticError> {
-                Running::start(StatisticSpec::new(measure).by(by.iter().copied()), events).map(Self)
+                RunningStatistic::start(StatisticSpec::new(measure).by(by.iter().copied()), events).map(Self)
             }
 
             /// The results so far. Takes no lock; events that fire meanwhile may be included.
@@ -213,7 +213,7 @@ impl Count {
     ///
     /// # Errors
     ///
-    /// The same as for [`Running::start`].
+    /// The same as for [`RunningStatistic::start`].
     pub fn of(event: &str, by: &[&str]) -> Result<Self, StatisticError> {
         Self::start(Measure::Count, by, &[event])
     }
@@ -224,7 +224,7 @@ impl Histogram {
     ///
     /// # Errors
     ///
-    /// The same as for [`Running::start`].
+    /// The same as for [`RunningStatistic::start`].
     pub fn of(event: &str, field: &str, by: &[&str]) -> Result<Self, StatisticError> {
         Self::start(Measure::Histogram { field: field.to_owned() }, by, &[event])
     }
@@ -238,7 +238,7 @@ impl Latency {
     ///
     /// # Errors
     ///
-    /// The same as for [`Running::start`].
+    /// The same as for [`RunningStatistic::start`].
     pub fn between(begin: &str, end: &str, key: Option<&str>, by: &[&str]) -> Result<Self, StatisticError> {
         let measure = Measure::Latency { begin: begin.to_owned(), end: end.to_owned(), by: key.map(str::to_owned) };
         let events = if begin == end { vec![begin] } else { vec![begin, end] };
@@ -249,7 +249,7 @@ impl Latency {
     ///
     /// # Errors
     ///
-    /// The same as for [`Running::start`].
+    /// The same as for [`RunningStatistic::start`].
     pub fn of_span(name: &str) -> Result<Self, StatisticError> {
         Self::start(Measure::span(name), &[], &[&format!("{name}_begin"), &format!("{name}_end")])
     }
@@ -260,7 +260,7 @@ impl EventRate {
     ///
     /// # Errors
     ///
-    /// The same as for [`Running::start`].
+    /// The same as for [`RunningStatistic::start`].
     pub fn of(event: &str) -> Result<Self, StatisticError> {
         Self::start(Measure::Rate, &[], &[event])
     }
@@ -271,7 +271,7 @@ impl Last {
     ///
     /// # Errors
     ///
-    /// The same as for [`Running::start`].
+    /// The same as for [`RunningStatistic::start`].
     pub fn of(event: &str, field: &str, count: usize) -> Result<Self, StatisticError> {
         Self::start(Measure::Last { field: field.to_owned(), count }, &[], &[event])
     }
@@ -282,7 +282,7 @@ impl Top {
     ///
     /// # Errors
     ///
-    /// The same as for [`Running::start`].
+    /// The same as for [`RunningStatistic::start`].
     pub fn of(event: &str, field: &str, count: usize) -> Result<Self, StatisticError> {
         Self::start(Measure::Top { field: field.to_owned(), count }, &[], &[event])
     }

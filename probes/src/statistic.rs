@@ -9,7 +9,7 @@ use crate::layout::{Kind, Layout, SECONDS, counter};
 use crate::memory::{Cell, CellPlace, Cells, Memory, allocate, load};
 use crate::snapshot::Snapshot;
 use crate::spec::{Measure, StatisticError, StatisticSpec};
-use crate::values::{Measured, Scale};
+use crate::values::{Measurement, Scale};
 use std::hash::RandomState;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracepoint_core::field::{FieldType, Value};
@@ -299,7 +299,7 @@ impl Statistic {
         match layout.kind {
             Kind::Count => cell.increment(self.row(cell, columns, &get)),
             Kind::Histogram(scale) => {
-                match columns.value.and_then(&get).and_then(|value| Measured::of(scale, &value)) {
+                match columns.value.and_then(&get).and_then(|value| Measurement::of(scale, &value)) {
                     Some(value) => cell.add(self.row(cell, columns, &get), value),
                     None => cell.increment(counter::UNUSABLE),
                 }
@@ -335,7 +335,7 @@ impl Statistic {
     #[inline(never)]
     fn distribute_other(&self, cell: CellPlace, scale: Scale, value: Option<Value<'_>>) {
         let cell = Cell::new(self.memory.words(), cell);
-        match value.and_then(|value| Measured::of(scale, &value)) {
+        match value.and_then(|value| Measurement::of(scale, &value)) {
             Some(value) => cell.add(counter::ALL, value),
             None => cell.increment(counter::UNUSABLE),
         }

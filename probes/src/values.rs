@@ -27,13 +27,13 @@ impl Scale {
 
 /// A number that can be counted, not negative.
 #[derive(Clone, Copy)]
-pub(crate) enum Measured {
+pub(crate) enum Measurement {
     Integer(u64),
     /// A number that is not a 64-bit integer.
     Fraction(f64),
 }
 
-impl Measured {
+impl Measurement {
     /// `None` if the value is negative or not a number.
     #[inline]
     pub(crate) fn of(scale: Scale, value: &Value<'_>) -> Option<Self> {
@@ -57,10 +57,10 @@ impl Measured {
 impl Cell<'_> {
     /// Adds a value to the row at `row`.
     #[inline(always)]
-    pub(crate) fn add(self, row: usize, value: Measured) {
+    pub(crate) fn add(self, row: usize, value: Measurement) {
         match value {
-            Measured::Integer(value) => self.add_integer(row, value),
-            Measured::Fraction(value) => self.add_fraction(row + INTEGERS, value),
+            Measurement::Integer(value) => self.add_integer(row, value),
+            Measurement::Fraction(value) => self.add_fraction(row + INTEGERS, value),
         }
     }
 

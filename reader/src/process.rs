@@ -3,7 +3,7 @@
 //! [`ProcessKey`] names directories and files of processes. All information here is read from `/proc`.
 
 use crate::time_namespace::{initial_start, is_same_start};
-use fileguard::Checked;
+use fileguard::CheckedFd;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs::File;
@@ -106,7 +106,7 @@ pub fn started_at(pid: u32) -> Option<u64> {
 
 /// Reads a `stat` file with one `read` and no allocation, because recorders do so in each round.
 fn read_stat<'a>(path: &str, bytes: &'a mut [u8; STAT]) -> Option<&'a [u8]> {
-    let length = File::open(path).and_then(Checked::of).and_then(|file| (&*file).read(bytes)).ok()?;
+    let length = File::open(path).and_then(CheckedFd::of).and_then(|file| (&*file).read(bytes)).ok()?;
     Some(&bytes[..length])
 }
 

@@ -24,7 +24,7 @@ use crate::record::sizes::RecordSizes;
 use crate::ring::{Ring, Side};
 use crate::take::{Journal, Position, Walker, check_layout};
 pub use end::End;
-use fileguard::Checked;
+use fileguard::CheckedFd;
 use ring::RemoteRing;
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -168,7 +168,7 @@ impl RemoteConsumer {
 
     /// Adds a ring file, which must be open for reading and writing. `false` if the process has not completed it yet: the caller may try again. An
     /// unusable file is reported in the account, which is then not complete.
-    pub fn add(&mut self, name: &str, path: &Path, file: Checked<File>) -> bool {
+    pub fn add(&mut self, name: &str, path: &Path, file: CheckedFd<File>) -> bool {
         let remote = match RemoteRing::open(path, file) {
             Ok(Some(remote)) => remote,
             Ok(None) => return false,

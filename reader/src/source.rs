@@ -2,7 +2,7 @@
 //!
 //! A file is not mapped: another process may truncate it at any time, which must cause an error and no signal.
 
-use fileguard::Kept;
+use fileguard::GuardedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
@@ -49,7 +49,7 @@ impl Source for &[u8] {
 /// A file with a moving window in memory. Its length is read once, at the start.
 #[derive(Clone, Debug)]
 pub(crate) struct FileWindow {
-    file: Arc<Kept<File>>,
+    file: Arc<GuardedFd<File>>,
     length: u64,
     /// Size of the part kept in memory, unless a single value needs more.
     size: usize,
@@ -61,7 +61,7 @@ impl FileWindow {
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let file = open(path)?;
         let length = file.metadata()?.len();
-        Ok(Self { file: Arc::new(Kept::new(file)?), length, size: WINDOW, start: 0, held: Vec::new() })
+        Ok(Self { file: Arc::new(GuardedFd::new(file)?), length, size: WINDOW, start: 0, held: Vec::new() })
     }
 
     /// The same window, with this size from now on.

@@ -17,7 +17,7 @@ mod fast_clock;
 mod line;
 mod machine;
 mod rcu_slots;
-mod reading;
+mod sample;
 mod selection;
 mod seqcount_latch;
 mod source;

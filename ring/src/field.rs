@@ -49,5 +49,5 @@ pub use types::{Base, ByteOrder, EnumLabel, FieldDescriptor, FieldType, IntegerT
 #[doc(hidden)]
 pub use value::NulHandling;
 pub(crate) use value::size_behind;
-pub use value::{At, Both, Elements, FieldValue, Fields, Value, Writer};
+pub use value::{At, Concat, Elements, FieldValue, Fields, Value, Writer};
 pub use variant::AnyValue;

@@ -46,10 +46,10 @@ impl<T> RcuPointer<T> {
     }
 
     /// Publishes `next` and returns the previous version. The caller holds the update lock.
-    pub fn replace(&self, next: Option<Box<T>>) -> Option<Retired<T>> {
+    pub fn replace(&self, next: Option<Box<T>>) -> Option<OldVersion<T>> {
         let next = next.map_or(null_mut(), Box::into_raw);
         // P1: Release pairs with the Acquire load in `read`.
-        NonNull::new(self.current.swap(next, Ordering::AcqRel)).map(Retired)
+        NonNull::new(self.current.swap(next, Ordering::AcqRel)).map(OldVersion)
     }
 }
 
@@ -58,13 +58,13 @@ impl<T> RcuPointer<T> {
 /// Drop it after a grace period that began after `replace` returned.
 #[must_use = "dropping it frees the old version: wait for a grace period first"]
 #[derive(Debug)]
-pub struct Retired<T>(NonNull<T>);
+pub struct OldVersion<T>(NonNull<T>);
 
 // SAFETY: this value owns the old version, which readers on other threads may still share. So it may be moved to and dropped on another
 // thread if `T` is both `Send` and `Sync`.
-unsafe impl<T: Send + Sync> Send for Retired<T> {}
+unsafe impl<T: Send + Sync> Send for OldVersion<T> {}
 
-impl<T> Drop for Retired<T> {
+impl<T> Drop for OldVersion<T> {
     fn drop(&mut self) {
         // SAFETY: the pointer comes from `Box::into_raw` in `replace`, whose swap removed it from `current`, so it is freed once. By the contract
         // of this type a grace period has elapsed since, so no reader uses it.

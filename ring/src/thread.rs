@@ -49,14 +49,14 @@ pub fn unserved_events() -> u64 {
 
 /// The origin of an event that takes the full path.
 #[derive(Clone, Copy, Debug)]
-pub struct Entered {
+pub struct EventOrigin {
     /// The slot of the section entered by `enter_fast`, if any.
     slot: Option<&'static ThreadSlot>,
     /// The stack pointer in the function that the site has called.
     site: usize,
 }
 
-impl Entered {
+impl EventOrigin {
     /// In the function that the site has called, into which this is inlined: call stacks begin at its caller.
     #[inline(always)]
     pub fn from_site(slot: Option<&'static ThreadSlot>) -> Self {
@@ -69,7 +69,7 @@ impl Entered {
 ///
 /// `body` must not unwind: callers catch panics of user code inside it.
 #[inline(always)]
-pub fn section<R>(entered: Entered, body: impl FnOnce(&'static ThreadSlot) -> R) -> Option<R> {
+pub fn section<R>(entered: EventOrigin, body: impl FnOnce(&'static ThreadSlot) -> R) -> Option<R> {
     let (slot, is_outermost) = if let Some(slot) = entered.slot {
         (slot, true)
     } else {

@@ -125,7 +125,7 @@ mod around_fork {
     use std::sync::PoisonError;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    struct Held {
+    struct ForkGuards {
         _control: MutexGuard<'static, ()>,
         _deferred: MutexGuard<'static, Vec<Garbage>>,
         /// Number of calls of `before`: handlers installed twice run twice.
@@ -133,13 +133,13 @@ mod around_fork {
     }
 
     /// The guards of the forking thread. Not in a thread-local, whose first use would call the dynamic linker.
-    struct HeldGuards(UnsafeCell<Option<Held>>);
+    struct ForkGuardsCell(UnsafeCell<Option<ForkGuards>>);
 
     // SAFETY: `before` and `after` access the contents only while the calling thread holds the update lock, and the thread that stored the
     // guards (in the child, its copy) drops them.
-    unsafe impl Sync for HeldGuards {}
+    unsafe impl Sync for ForkGuardsCell {}
 
-    static HELD: HeldGuards = HeldGuards(UnsafeCell::new(None));
+    static HELD: ForkGuardsCell = ForkGuardsCell(UnsafeCell::new(None));
 
     /// The thread that holds the locks for its fork; 0 if there is none. Relaxed: a thread compares it only with its own id, which no other
     /// thread stores.
@@ -160,7 +160,7 @@ mod around_fork {
             }
             return;
         }
-        let held = Held {
+        let held = ForkGuards {
             _control: LOCK.lock().unwrap_or_else(PoisonError::into_inner),
             _deferred: DEFERRED.lock().unwrap_or_else(PoisonError::into_inner),
             times: 1,

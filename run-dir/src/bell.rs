@@ -3,7 +3,7 @@
 use crate::group::group;
 use crate::layout::BELL;
 use crate::private_dir::PrivateDir;
-use fileguard::{Checked, Kept};
+use fileguard::{CheckedFd, GuardedFd};
 use rustix::fs::{AtFlags, Mode, chmodat, chownat, renameat};
 use rustix::io::Errno;
 use std::io;
@@ -24,7 +24,7 @@ fn with_address<T>(dir: &PrivateDir, name: &str, call: impl Fn(&str) -> io::Resu
 
 /// This process's bell.
 #[derive(Debug)]
-pub struct Bell(Kept<UnixDatagram>);
+pub struct Bell(GuardedFd<UnixDatagram>);
 
 impl Bell {
     /// Creates the socket in the process's directory, which does not have one yet.
@@ -33,7 +33,7 @@ impl Bell {
     }
 
     fn bind(dir: &PrivateDir, name: &str) -> io::Result<Self> {
-        let socket = Kept::new(with_address(dir, name, |address| UnixDatagram::bind(address))?)?;
+        let socket = GuardedFd::new(with_address(dir, name, |address| UnixDatagram::bind(address))?)?;
         socket.get()?.set_nonblocking(true)?;
         if let Some(group) = group() {
             // Set after the bind: other users cannot enter the directory.
@@ -92,7 +92,7 @@ pub enum RingResult {
 
 /// Rings the bell of another process.
 pub fn ring(dir: &PrivateDir, token: &str) -> io::Result<RingResult> {
-    let socket = Checked::of(UnixDatagram::unbound()?)?;
+    let socket = CheckedFd::of(UnixDatagram::unbound()?)?;
     socket.set_nonblocking(true)?;
     match with_address(dir, BELL, |address| socket.send_to(token.as_bytes(), address)) {
         Ok(_) => Ok(RingResult::Queued),

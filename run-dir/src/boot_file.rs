@@ -6,7 +6,7 @@
 use crate::group::shared;
 use crate::private_dir::PrivateDir;
 use crate::rundir::RunDir;
-use fileguard::Kept;
+use fileguard::GuardedFd;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, renameat};
 use rustix::io::Errno;
 use std::fs::File;
@@ -71,7 +71,7 @@ pub(crate) struct BootFileLock<'a, const N: usize> {
     file: &'a BootFile<N>,
     dir: &'a PrivateDir,
     boot: [u8; 16],
-    lock: Arc<Kept<File>>,
+    lock: Arc<GuardedFd<File>>,
 }
 
 impl<const N: usize> BootFileLock<'_, N> {

@@ -11,7 +11,7 @@
 //! creator notices, and creates another directory.
 
 use crate::private_dir::PrivateDir;
-use fileguard::{Checked, Kept};
+use fileguard::{CheckedFd, GuardedFd};
 use memmap2::{Advice, MmapOptions, MmapRaw};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
@@ -28,7 +28,7 @@ pub(crate) const ALIVE: &str = "alive";
 
 /// A locked directory.
 #[derive(Debug)]
-pub struct Lock(Arc<Kept<File>>);
+pub struct Lock(Arc<GuardedFd<File>>);
 
 /// The lock of a process on its own directory.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub struct OwnLock {
     process: u32,
     map: Option<MmapRaw>,
     /// The descriptor that holds the lock if no mapping does.
-    file: Option<Arc<Kept<File>>>,
+    file: Option<Arc<GuardedFd<File>>>,
 }
 
 impl Lock {
@@ -91,7 +91,7 @@ pub fn lock_own(parent: &PrivateDir, name: &str, dir: &PrivateDir) -> io::Result
 }
 
 /// Opens or creates the file whose lock shows that the process of `dir` lives.
-fn alive_file(dir: &PrivateDir) -> io::Result<Checked<File>> {
+fn alive_file(dir: &PrivateDir) -> io::Result<CheckedFd<File>> {
     loop {
         match dir.create_file(ALIVE, 0) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match dir.open_to_change(ALIVE) {
@@ -105,7 +105,7 @@ fn alive_file(dir: &PrivateDir) -> io::Result<Checked<File>> {
 
 impl OwnLock {
     /// Keeps the lock on `file`, the lock file of `dir`.
-    fn of(file: Checked<File>, dir: &PrivateDir) -> io::Result<Self> {
+    fn of(file: CheckedFd<File>, dir: &PrivateDir) -> io::Result<Self> {
         let process = std::process::id();
         // The file stays empty: the mapping is never accessed.
         let map = MmapOptions::new().len(1).map_raw(&*file).ok();

@@ -10,7 +10,7 @@
 //! ```
 
 use crate::private_dir::PrivateDir;
-use fileguard::{Checked, Kept};
+use fileguard::{CheckedFd, GuardedFd};
 use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -22,9 +22,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub const OWNER: &str = "owner";
 
 /// The pipes that this process holds, by the ids of its sessions.
-static HELD: Mutex<BTreeMap<String, Arc<Kept<OwnedFd>>>> = Mutex::new(BTreeMap::new());
+static HELD: Mutex<BTreeMap<String, Arc<GuardedFd<OwnedFd>>>> = Mutex::new(BTreeMap::new());
 
-fn held() -> MutexGuard<'static, BTreeMap<String, Arc<Kept<OwnedFd>>>> {
+fn held() -> MutexGuard<'static, BTreeMap<String, Arc<GuardedFd<OwnedFd>>>> {
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -46,13 +46,13 @@ pub fn release(id: &str) {
     held().remove(id);
 }
 
-fn open(dir: &PrivateDir, access: OFlags) -> io::Result<Checked<OwnedFd>> {
+fn open(dir: &PrivateDir, access: OFlags) -> io::Result<CheckedFd<OwnedFd>> {
     let flags = access | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    fileguard::retried(|| Checked::of(openat(dir.fd()?, OWNER, flags, Mode::empty())?))
+    fileguard::retried(|| CheckedFd::of(openat(dir.fd()?, OWNER, flags, Mode::empty())?))
 }
 
 /// Opens the pipe in the session's directory, to be polled; `None` if the owner has closed it.
-pub fn watch(dir: &PrivateDir) -> io::Result<Option<Checked<OwnedFd>>> {
+pub fn watch(dir: &PrivateDir) -> io::Result<Option<CheckedFd<OwnedFd>>> {
     let pipe = open(dir, OFlags::RDONLY)?;
     if FileType::from_raw_mode(fstat(&pipe)?.st_mode) != FileType::Fifo {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no pipe"));

@@ -14,7 +14,7 @@ pub use error::DirError;
 pub use spare::is_no_room;
 
 use crate::group::{group, shared};
-use fileguard::{Checked, Reopened};
+use fileguard::{CheckedFd, ReopenableFd};
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, Stat, Timestamps, UTIME_NOW, chmodat, chownat, fchmod, fchown, fstat, futimens,
     mkdirat, mknodat, renameat, statat, utimensat,
@@ -41,7 +41,7 @@ const NOW: Timestamps = {
 #[derive(Debug)]
 pub struct PrivateDir {
     path: PathBuf,
-    open: Reopened<OwnedFd>,
+    open: ReopenableFd<OwnedFd>,
 }
 
 impl PrivateDir {
@@ -71,11 +71,11 @@ impl PrivateDir {
 
     fn open_path(path: &Path) -> Result<Self, DirError> {
         let failed = |source| DirError::Io { action: "open", path: path.to_owned(), source };
-        Ok(Self { path: path.to_owned(), open: Reopened::open(path, OPEN_DIR).map_err(failed)? })
+        Ok(Self { path: path.to_owned(), open: ReopenableFd::open(path, OPEN_DIR).map_err(failed)? })
     }
 
-    fn of(path: PathBuf, opened: Checked<OwnedFd>) -> io::Result<Self> {
-        let open = Reopened::keeping(opened, &path, OPEN_DIR)?;
+    fn of(path: PathBuf, opened: CheckedFd<OwnedFd>) -> io::Result<Self> {
+        let open = ReopenableFd::keeping(opened, &path, OPEN_DIR)?;
         Ok(Self { path, open })
     }
 
@@ -129,7 +129,7 @@ impl PrivateDir {
     }
 
     /// Its descriptor, to be used at once.
-    pub fn fd(&self) -> io::Result<Checked<OwnedFd>> {
+    pub fn fd(&self) -> io::Result<CheckedFd<OwnedFd>> {
         self.open.get()
     }
 
@@ -169,7 +169,7 @@ impl PrivateDir {
     }
 
     /// Opens the directory again: a `flock` lock belongs to the open file description.
-    pub(crate) fn reopen(&self) -> io::Result<Checked<File>> {
+    pub(crate) fn reopen(&self) -> io::Result<CheckedFd<File>> {
         self.open_at(".", OPEN_DIR, Mode::empty())
     }
 
@@ -192,17 +192,17 @@ impl PrivateDir {
     }
 
     /// Opens a file, without following a link.
-    pub(crate) fn open_at(&self, name: &str, flags: OFlags, mode: Mode) -> io::Result<Checked<File>> {
+    pub(crate) fn open_at(&self, name: &str, flags: OFlags, mode: Mode) -> io::Result<CheckedFd<File>> {
         self.open.file(name, flags | OPEN_FILE, mode)
     }
 
     /// Opens a file for reading.
-    pub fn open_file(&self, name: &str) -> io::Result<Checked<File>> {
+    pub fn open_file(&self, name: &str) -> io::Result<CheckedFd<File>> {
         self.open_at(name, OFlags::RDONLY, Mode::empty())
     }
 
     /// Opens the file `name` for reading and writing; it must belong to the owner or the group of the directory.
-    pub(crate) fn open_to_change(&self, name: &str) -> io::Result<Checked<File>> {
+    pub(crate) fn open_to_change(&self, name: &str) -> io::Result<CheckedFd<File>> {
         let file = self.open_at(name, OFlags::RDWR, Mode::empty())?;
         let (stat, own) = (fstat(&file)?, self.stat()?);
         if stat.st_uid != own.st_uid && stat.st_gid != own.st_gid {
@@ -223,13 +223,13 @@ impl PrivateDir {
     }
 
     /// Creates the file `name`, which must not exist yet, for reading and writing; the caller will write `len` bytes.
-    pub fn create_file(&self, name: &str, len: u64) -> io::Result<Checked<File>> {
+    pub fn create_file(&self, name: &str, len: u64) -> io::Result<CheckedFd<File>> {
         let made = self.create_unshared(name, len)?;
         shared(&made)?;
         Ok(made)
     }
 
-    fn create_unshared(&self, name: &str, len: u64) -> io::Result<Checked<File>> {
+    fn create_unshared(&self, name: &str, len: u64) -> io::Result<CheckedFd<File>> {
         // Exceeding the file-size limit would not only fail, but also send SIGXFSZ to the traced program.
         if getrlimit(Resource::Fsize).current.is_some_and(|limit| len > limit) {
             let text = "the limit on file sizes is lower; raise it (`ulimit -f`)";
@@ -261,7 +261,7 @@ impl PrivateDir {
     }
 
     /// Opens the file `name` for appending; creates it if it does not exist.
-    pub fn append_file(&self, name: &str) -> io::Result<Checked<File>> {
+    pub fn append_file(&self, name: &str) -> io::Result<CheckedFd<File>> {
         let flags = OFlags::WRONLY | OFlags::APPEND;
         match self.open_at(name, flags | OFlags::CREATE | OFlags::EXCL, OWNER) {
             Ok(made) => shared(&made).map(|()| made),
@@ -291,7 +291,7 @@ impl PrivateDir {
         &self,
         name: &str,
         bytes: &[u8],
-        make: fn(&Self, &str, u64) -> io::Result<Checked<File>>,
+        make: fn(&Self, &str, u64) -> io::Result<CheckedFd<File>>,
     ) -> io::Result<()> {
         let temporary = Self::temporary(name);
         fileguard::retried(|| {

@@ -35,7 +35,7 @@ use crate::layout::{BANDWIDTH, RINGS, SESSIONS};
 use crate::lock::{Lock, OwnLock, is_turn_to_clean, lock_own};
 use crate::private_dir::{DirError, PrivateDir};
 use crate::rundir::RunDir;
-use fileguard::Checked;
+use fileguard::CheckedFd;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
@@ -214,7 +214,7 @@ impl ProcessDir {
     }
 
     /// Opens the wake file, which contains the word that the remote consumer sleeps on, if the rings are for one.
-    pub(crate) fn wake_file(&self) -> io::Result<Option<Checked<File>>> {
+    pub(crate) fn wake_file(&self) -> io::Result<Option<CheckedFd<File>>> {
         if self.dir.file_len(CONSUMER).is_err() {
             return Ok(None);
         }
@@ -233,14 +233,14 @@ impl ProcessDir {
     }
 
     /// Creates a ring file of `len` bytes.
-    pub(crate) fn make_ring_file(&self, file: &str, len: u64) -> io::Result<Checked<File>> {
+    pub(crate) fn make_ring_file(&self, file: &str, len: u64) -> io::Result<CheckedFd<File>> {
         let made = self.dir.create_file(file, len)?;
         made.set_len(len).inspect_err(|_| self.dir.remove_file(file))?;
         Ok(made)
     }
 
     /// Opens the file with the sum of the ring memory of all processes of the session.
-    pub(crate) fn open_memory(&self) -> Result<Checked<File>, RingDirError> {
+    pub(crate) fn open_memory(&self) -> Result<CheckedFd<File>, RingDirError> {
         ledger::open(&self.session).map_err(|error| self.session.failed("open", MEMORY, error).into())
     }
 

@@ -63,7 +63,7 @@ fn values<'f>(krate: &Ident, fields: impl IntoIterator<Item = &'f Field>) -> Tok
         }
     };
     let values: Vec<_> = fields.into_iter().map(part).collect();
-    nested(&values, &|front, back| quote!(#krate::__macro_support::Both(#front, #back)))
+    nested(&values, &|front, back| quote!(#krate::__macro_support::Concat(#front, #back)))
 }
 
 /// The type of [`values`].
@@ -76,7 +76,7 @@ fn value_types(krate: &Ident, fields: &[Field]) -> TokenStream {
         }
     };
     let types: Vec<_> = fields.iter().map(part).collect();
-    nested(&types, &|front, back| quote!(#krate::__macro_support::Both<#front, #back>))
+    nested(&types, &|front, back| quote!(#krate::__macro_support::Concat<#front, #back>))
 }
 
 /// A part of a list of values, or of their types.

@@ -51,7 +51,7 @@ impl Parse for Function {
 }
 
 /// A field of the span: an argument of the span, and the expression that the function passes.
-pub(crate) struct Chosen {
+pub(crate) struct SpanField {
     pub(crate) name: Ident,
     /// The type of the field, in the syntax of `define_trace!`.
     pub(crate) kind: TokenStream,
@@ -64,11 +64,11 @@ pub(crate) struct Chosen {
 pub(crate) enum Value {
     Expression(TokenStream),
     /// An argument of the function, which becomes a field if its type allows it.
-    Argument(Given),
+    Argument(FunctionArgument),
 }
 
 /// An argument of the function.
-pub(crate) struct Given {
+pub(crate) struct FunctionArgument {
     /// The type of the value that `place` refers to.
     pub(crate) ty: TokenStream,
     pub(crate) place: TokenStream,
@@ -79,12 +79,12 @@ pub(crate) struct Given {
 }
 
 /// An entry of `fields(…)`. Without a type and a value it is an argument.
-struct Written {
+struct FieldEntry {
     name: Ident,
     rest: Option<(TokenStream, Expr)>,
 }
 
-impl Parse for Written {
+impl Parse for FieldEntry {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let name = input.call(Ident::parse_any)?;
         if !input.peek(Token![:]) {
@@ -108,7 +108,7 @@ impl Parse for Written {
 
 /// The options in the parentheses of `#[traced(…)]`.
 pub(crate) struct Options {
-    fields: Option<Vec<Written>>,
+    fields: Option<Vec<FieldEntry>>,
     skip: Vec<Ident>,
     pub(crate) err: Option<Span>,
     pub(crate) parent: Option<Expr>,
@@ -173,7 +173,7 @@ impl Parse for Options {
 
 impl Options {
     /// Selects the fields of the span of a function.
-    pub(crate) fn choose(&self, signature: &Signature) -> Result<Vec<Chosen>> {
+    pub(crate) fn choose(&self, signature: &Signature) -> Result<Vec<SpanField>> {
         let arguments: Vec<_> = signature.inputs.iter().filter_map(Argument::of).collect();
         let find = |name: &Ident| arguments.iter().find(|argument| argument.name == name);
         let absent = |name: &Ident, hint: &str| {
@@ -191,7 +191,7 @@ impl Options {
                 kept.filter_map(|argument| argument.field(&signature.generics, false)).collect()
             }
             Some(fields) => {
-                let chosen = fields.iter().map(|Written { name, rest }| match (rest, find(name)) {
+                let chosen = fields.iter().map(|FieldEntry { name, rest }| match (rest, find(name)) {
                     (Some((kind, value)), _) => of_expression(name, kind, value),
                     (None, None) => Err(absent(name, &format!(": write `{name}: type = expression`"))),
                     (None, Some(argument)) => argument.field(&signature.generics, true).ok_or_else(|| {
@@ -207,7 +207,7 @@ impl Options {
 }
 
 /// The field `name: kind = value`.
-fn of_expression(name: &Ident, kind: &TokenStream, value: &Expr) -> Result<Chosen> {
+fn of_expression(name: &Ident, kind: &TokenStream, value: &Expr) -> Result<SpanField> {
     let mut value = quote!(#value);
     let ty = syn::parse::Parser::parse2(
         |input: ParseStream<'_>| {
@@ -248,7 +248,7 @@ fn of_expression(name: &Ident, kind: &TokenStream, value: &Expr) -> Result<Chose
         },
         kind.clone(),
     )?;
-    Ok(Chosen { name: name.clone(), kind: kind.clone(), ty, value: Value::Expression(value) })
+    Ok(SpanField { name: name.clone(), kind: kind.clone(), ty, value: Value::Expression(value) })
 }
 
 /// The return type with `impl Trait` replaced, because a binding cannot have such a type.

@@ -6,7 +6,7 @@ use crate::output;
 use crate::table::{Table, text};
 use anstyle::Style;
 use clap::Args;
-use datatrace::{DtReader, Tagged};
+use datatrace::{DtReader, TaggedPostamble};
 use serde_json::json;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ struct Contents {
     bytes: u64,
     oldest: Option<u32>,
     damage: Vec<String>,
-    tagged: Vec<Tagged>,
+    tagged: Vec<TaggedPostamble>,
     format: Option<String>,
 }
 

@@ -1,6 +1,6 @@
 //! The other side of the notification socket: messages and their answers, and notifications.
 
-use fileguard::Kept;
+use fileguard::GuardedFd;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
@@ -29,7 +29,7 @@ const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(5);
 /// ```
 #[derive(Debug)]
 pub struct Subscription {
-    socket: Kept<OwnedFd>,
+    socket: GuardedFd<OwnedFd>,
     path: PathBuf,
     decoder: Decoder,
     received: VecDeque<Notification>,

@@ -12,7 +12,7 @@
 
 use super::programs::Programs;
 use crate::controller::{Controller, NamedSession};
-use fileguard::Kept;
+use fileguard::GuardedFd;
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::fs;
@@ -207,7 +207,7 @@ pub fn trigger_fire(
 }
 
 /// Sends a message and returns its answer. If the listener does not know the command with the signal, sends the one without.
-fn notify(socket: &Kept<OwnedFd>, core: &CoreDump) -> io::Result<i32> {
+fn notify(socket: &GuardedFd<OwnedFd>, core: &CoreDump) -> io::Result<i32> {
     let deadline = Instant::now() + ANSWER_TIMEOUT;
     let answer = exchange(socket, &core.to_message(), deadline)?;
     let mut plain = core.clone();

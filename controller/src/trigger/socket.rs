@@ -11,7 +11,7 @@
 //! remove a socket, because its owner has ended. The lock file stays.
 
 use super::peer::peer_of;
-use fileguard::Kept;
+use fileguard::GuardedFd;
 use rustix::fs::{AtFlags, FlockOperation, Mode, chmodat, chownat, flock};
 use rustix::io::Errno;
 use rustix::net::{bind, listen};
@@ -35,7 +35,7 @@ const BACKLOG: i32 = 128;
 pub(super) struct OwnedSocket {
     dir: PrivateDir,
     pub(super) fd: OwnedFd,
-    _lock: Arc<Kept<File>>,
+    _lock: Arc<GuardedFd<File>>,
 }
 
 impl OwnedSocket {

@@ -66,16 +66,16 @@ impl Note {
     pub(crate) fn set_attached(&'static self, attached: bool, entries: &mut Vec<Entry>, _: &UpdateGuard<'_>) {
         entries.retain(|entry| entry.ticket != TICKET);
         if attached {
-            entries.push(Entry { subscriber: Subscriber::aggregate(Arc::new(Attached(self))), ticket: TICKET });
+            entries.push(Entry { subscriber: Subscriber::aggregate(Arc::new(NoteAggregate(self))), ticket: TICKET });
         }
         self.attached.store(attached, Ordering::Relaxed);
     }
 }
 
 /// The subscriber of a marker with an attached tool.
-struct Attached(&'static Note);
+struct NoteAggregate(&'static Note);
 
-impl Aggregate for Attached {
+impl Aggregate for NoteAggregate {
     fn observe(&self, _: u64, event: FieldView<'_>) {
         (self.0.fire)(event);
     }

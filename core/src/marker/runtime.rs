@@ -12,7 +12,7 @@ use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Mutex, PoisonError};
-use tracepoint_ring::thread::{self, Entered};
+use tracepoint_ring::thread::{self, EventOrigin};
 use tracepoint_ring::update::UpdateGuard;
 
 /// Maximum number of markers that can be registered at run time.
@@ -63,23 +63,23 @@ impl<V: ValuesType> RuntimeMarker<V> {
     /// Delivers an event to the subscribers, like the expansion of a field block.
     #[inline]
     pub fn record(&self, values: &V::Values<'_>) {
-        let Some(slot) = thread::enter_fast() else { return self.record_in_full(Entered::from_site(None), values) };
+        let Some(slot) = thread::enter_fast() else { return self.record_in_full(EventOrigin::from_site(None), values) };
         // SAFETY: inside the section, which `exit` or `record_in_full` leaves.
         match unsafe { self.marker.sole_subscriber() } {
             Some(sole) if sole.try_record(slot, values) || sole.lose(slot, values) => slot.exit(),
-            _ => self.record_in_full(Entered::from_site(Some(slot)), values),
+            _ => self.record_in_full(EventOrigin::from_site(Some(slot)), values),
         }
     }
 
     /// Counts an event as lost for the subscribers, because the evaluation of its values panicked. The panic ends here.
     #[cold]
     pub fn panicked(&self, panic: Box<dyn Any + Send>) {
-        thread::section(Entered::from_site(None), |_| panicked(self.marker, false, panic));
+        thread::section(EventOrigin::from_site(None), |_| panicked(self.marker, false, panic));
     }
 
     #[cold]
     #[inline(never)]
-    fn record_in_full(&self, entered: Entered, values: &V::Values<'_>) {
+    fn record_in_full(&self, entered: EventOrigin, values: &V::Values<'_>) {
         thread::section(entered, |slot| deliver_to::<V>(self.marker, slot, std::ptr::from_ref(values).cast()));
     }
 }

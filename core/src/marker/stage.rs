@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use tracepoint_ring::channel::{EventId, FilterOutcome, OpenChannel};
 use tracepoint_ring::clock;
 use tracepoint_ring::field::Fields;
-use tracepoint_ring::thread::{self, Entered, ThreadSlot};
+use tracepoint_ring::thread::{self, EventOrigin, ThreadSlot};
 
 /// Continues with an event that the fast path has evaluated and not recorded, and leaves the section of `slot`, which the fast path has entered.
 ///
@@ -228,5 +228,5 @@ pub(crate) fn panicked(marker: &'static Marker, delivered: bool, panic: Box<dyn 
 #[cold]
 #[inline(never)]
 pub fn mark<M: MarkerType>(values: &M::Values<'_>) {
-    thread::section(Entered::from_site(None), |slot| deliver::<M>(slot, std::ptr::from_ref(values).cast()));
+    thread::section(EventOrigin::from_site(None), |slot| deliver::<M>(slot, std::ptr::from_ref(values).cast()));
 }

@@ -21,7 +21,7 @@ pub trait FutureExt: Future + Sized {
     ///
     /// Off, a poll costs the two sites of its span. On, it costs two events.
     fn traced<S: SpanType>(self, span: Span<S>) -> Traced<Self, S> {
-        Traced { future: self, outcome: |_, _| Outcome::Ok, span: Unfinished(span) }
+        Traced { future: self, outcome: |_, _| Outcome::Ok, span: CancelOnDrop(span) }
     }
 }
 
@@ -34,7 +34,7 @@ pub struct Traced<F: Future, S: SpanType, O = fn(&<F as Future>::Output, SpanId)
     // Must be the first field: its destructor runs inside the span.
     future: F,
     outcome: O,
-    span: Unfinished<S>,
+    span: CancelOnDrop<S>,
 }
 
 /// A future whose output determines the outcome of its span. Called by the macros only.
@@ -44,7 +44,7 @@ pub fn traced_by<F: Future, S: SpanType, O: Fn(&F::Output, SpanId) -> Outcome>(
     span: Span<S>,
     outcome: O,
 ) -> Traced<F, S, O> {
-    Traced { future, outcome, span: Unfinished(span) }
+    Traced { future, outcome, span: CancelOnDrop(span) }
 }
 
 /// Calls the body of a function. Forces the closure to be inferred as `FnOnce`, so that the body may return borrows of its captured arguments.
@@ -65,7 +65,7 @@ impl<F: Future, S: SpanType, O: Fn(&F::Output, SpanId) -> Outcome> Future for Tr
             let this = self.get_unchecked_mut();
             (Pin::new_unchecked(&mut this.future), &this.outcome, &mut this.span.0)
         };
-        let mut polling = Polling { span, returned: false };
+        let mut polling = PollGuard { span, returned: false };
         let id = polling.span.id();
         let polled = {
             let _poll = S::poll(id);
@@ -85,9 +85,9 @@ impl<F: Future, S: SpanType, O: Fn(&F::Output, SpanId) -> Outcome> Future for Tr
 
 /// The span of a future, which is cancelled if it is dropped before its end.
 #[derive(Debug)]
-struct Unfinished<S: SpanType>(Span<S>);
+struct CancelOnDrop<S: SpanType>(Span<S>);
 
-impl<S: SpanType> Drop for Unfinished<S> {
+impl<S: SpanType> Drop for CancelOnDrop<S> {
     #[inline]
     fn drop(&mut self) {
         if self.0.id() != SpanId::NONE {
@@ -97,12 +97,12 @@ impl<S: SpanType> Drop for Unfinished<S> {
 }
 
 /// Ends the span if the poll panics: an executor that catches the panic drops the future later.
-struct Polling<'s, S: SpanType> {
+struct PollGuard<'s, S: SpanType> {
     span: &'s mut Span<S>,
     returned: bool,
 }
 
-impl<S: SpanType> Drop for Polling<'_, S> {
+impl<S: SpanType> Drop for PollGuard<'_, S> {
     #[inline]
     fn drop(&mut self) {
         if !self.returned {

@@ -8,7 +8,7 @@ use super::Storage;
 use super::header_page::HeaderPage;
 use crate::error::Error;
 use crate::header::HEADER_SIZE;
-use fileguard::{Checked, Reopened, retried};
+use fileguard::{CheckedFd, ReopenableFd, retried};
 use rustix::fs::{FallocateFlags, FlockOperation, OFlags, fallocate, flock, fstatvfs};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
@@ -26,7 +26,7 @@ const ATTEMPTS: u32 = 16;
 /// A dt file on disk, written by positional writes.
 #[derive(Debug)]
 pub struct FileStorage {
-    file: Reopened<File>,
+    file: ReopenableFd<File>,
     path: PathBuf,
     unnamed: Option<TempPath>,
     /// The process that created it.
@@ -62,10 +62,10 @@ impl FileStorage {
             .tempfile_in(directory);
         let (file, unnamed) = made.map_err(|error| not_created(directory, error))?.into_parts();
         let keep = |error| Error::io(path, "keep the trace file", error);
-        let file = Checked::of(file).map_err(keep)?;
+        let file = CheckedFd::of(file).map_err(keep)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)
             .map_err(|error| Error::io(path, "lock the trace file", error.into()))?;
-        let kept = Reopened::keeping(file, &unnamed, OFlags::RDWR).map_err(keep)?;
+        let kept = ReopenableFd::keeping(file, &unnamed, OFlags::RDWR).map_err(keep)?;
         let (path, process, file) = (path.to_owned(), process::id(), kept.prepared(lock));
         Ok(Self { file, path, unnamed: Some(unnamed), process, header: HeaderWrites::Positional })
     }

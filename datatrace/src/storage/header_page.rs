@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "a raw pointer into a mapping is the only way to store the header as a whole")]
 
 use crate::header::HEADER_SIZE;
-use fileguard::Guarded;
+use fileguard::MappingGuard;
 use memmap2::{MmapOptions, MmapRaw};
 use rustix::fs::fstatfs;
 use std::fs::File;
@@ -21,7 +21,7 @@ const COHERENT: [u64; 5] = [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x010
 #[derive(Debug)]
 pub(super) struct HeaderPage {
     // Dropped before the mapping that it guards.
-    guarded: Guarded,
+    guarded: MappingGuard,
     map: MmapRaw,
 }
 
@@ -39,7 +39,8 @@ impl HeaderPage {
         let map = MmapOptions::new().len(PAGE).map_raw(file).ok()?;
         // SAFETY: the mapping was made here, and is unmapped after the guard, which is declared before it. Only `store` touches
         // it, through its raw pointer, and it is never read.
-        let guarded = unsafe { Guarded::optional(map.as_ptr().addr(), PAGE, &Arc::new(AtomicU64::new(0))) }.ok()?;
+        let guarded =
+            unsafe { MappingGuard::optional(map.as_ptr().addr(), PAGE, &Arc::new(AtomicU64::new(0))) }.ok()?;
         Some(Self { guarded, map })
     }
 

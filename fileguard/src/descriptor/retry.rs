@@ -17,7 +17,7 @@ const REST: u64 = 100;
 /// The program has closed a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the program has closed the tracer's file descriptor {0}")]
-pub(super) struct Closed(pub(super) i32);
+pub(super) struct ClosedFdError(pub(super) i32);
 
 /// Repeats `call` until no descriptor is closed during the call, for at most 2 s: a program that closes all descriptors takes a while, and may be
 /// preempted.
@@ -37,7 +37,7 @@ pub fn retried<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
 
 /// Returns whether an error says that the program has closed a descriptor, before its check or after it.
 pub fn is_closed(error: &io::Error) -> bool {
-    error.get_ref().and_then(|inner| inner.downcast_ref::<Closed>()).is_some()
+    error.get_ref().and_then(|inner| inner.downcast_ref::<ClosedFdError>()).is_some()
         || error.raw_os_error() == Some(Errno::BADF.raw_os_error())
 }
 

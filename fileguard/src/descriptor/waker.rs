@@ -1,6 +1,6 @@
 //! Wakes a thread that sleeps in `poll`.
 
-use super::kept::Kept;
+use super::guarded_fd::GuardedFd;
 use super::retry::{pause, retried};
 use rustix::fs::OFlags;
 use rustix::io::{read, write};
@@ -16,18 +16,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 ///
 /// If the program has closed the pipe, the next call creates another one.
 #[derive(Debug)]
-pub struct Waker(Mutex<Arc<Ends>>);
+pub struct Waker(Mutex<Arc<PipeEnds>>);
 
 #[derive(Debug)]
-struct Ends {
-    read: Kept<OwnedFd>,
-    write: Kept<OwnedFd>,
+struct PipeEnds {
+    read: GuardedFd<OwnedFd>,
+    write: GuardedFd<OwnedFd>,
 }
 
-impl Ends {
+impl PipeEnds {
     fn new() -> io::Result<Arc<Self>> {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-        let (read, write) = (Kept::opened(read, OFlags::NONBLOCK), Kept::opened(write, OFlags::NONBLOCK));
+        let (read, write) = (GuardedFd::opened(read, OFlags::NONBLOCK), GuardedFd::opened(write, OFlags::NONBLOCK));
         Ok(Arc::new(Self { read: read?, write: write? }))
     }
 
@@ -50,7 +50,7 @@ impl Waker {
     ///
     /// If the process cannot have two more descriptors.
     pub fn new() -> io::Result<Self> {
-        Ok(Self(Mutex::new(Ends::new()?)))
+        Ok(Self(Mutex::new(PipeEnds::new()?)))
     }
 
     /// Wakes the thread, or lets its next `poll` return at once.
@@ -59,7 +59,7 @@ impl Waker {
         ends.wake();
         if !ends.are_open() {
             // Without descriptors for another pipe, the thread continues when its timeout expires.
-            if let Ok(made) = retried(Ends::new) {
+            if let Ok(made) = retried(PipeEnds::new) {
                 made.wake();
                 *ends = made;
             }
@@ -75,7 +75,7 @@ impl Waker {
         let mut ends = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !ends.are_open() {
             pause();
-            *ends = retried(Ends::new)?;
+            *ends = retried(PipeEnds::new)?;
             // The former pipe may have contained a wake-up.
             ends.wake();
         }
@@ -107,7 +107,7 @@ impl Waker {
 
 /// The reading end of the pipe.
 #[derive(Debug)]
-pub struct Source(Arc<Ends>);
+pub struct Source(Arc<PipeEnds>);
 
 impl AsFd for Source {
     fn as_fd(&self) -> BorrowedFd<'_> {

@@ -1,6 +1,6 @@
 //! Reads complete files and directories, like the functions of the same names in the standard library.
 
-use super::checked::Checked;
+use super::checked_fd::CheckedFd;
 use super::retry::retried;
 use rustix::fs::{Mode, OFlags, RawDir, open, openat};
 use std::ffi::OsString;
@@ -21,7 +21,7 @@ const ENTRIES: usize = 8192;
 pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     retried(|| {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = Checked::opened(File::from(open(path.as_ref(), flags, Mode::empty())?), flags)?;
+        let file = CheckedFd::opened(File::from(open(path.as_ref(), flags, Mode::empty())?), flags)?;
         let mut bytes = Vec::new();
         (&*file).read_to_end(&mut bytes)?;
         Ok(bytes)
@@ -44,7 +44,7 @@ pub fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
 /// If it cannot be opened or read.
 pub fn names(directory: impl AsFd) -> io::Result<Vec<OsString>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let opened: Checked<OwnedFd> = Checked::opened(openat(directory, ".", flags, Mode::empty())?, flags)?;
+    let opened: CheckedFd<OwnedFd> = CheckedFd::opened(openat(directory, ".", flags, Mode::empty())?, flags)?;
     let mut buffer = Vec::with_capacity(ENTRIES);
     let mut entries = RawDir::new(&opened, buffer.spare_capacity_mut());
     let mut names = Vec::new();

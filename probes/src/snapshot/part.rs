@@ -6,7 +6,7 @@ use crate::row::{BUCKETS, MAX, MIN_COMPLEMENT, SUM, SUM_HIGH};
 use std::sync::atomic::AtomicU64;
 
 /// A type of number that buckets count.
-pub(super) trait Counted: Copy + Default + PartialEq + PartialOrd {
+pub(super) trait BucketNumber: Copy + Default + PartialEq + PartialOrd {
     type Sum: Copy + Default + PartialEq;
     const BUCKETS: usize;
 
@@ -23,7 +23,7 @@ pub(super) trait Counted: Copy + Default + PartialEq + PartialOrd {
     fn limited(sum: Self::Sum, counts: impl Iterator<Item = (Self, Self, u64)>) -> Self::Sum;
 }
 
-impl Counted for u64 {
+impl BucketNumber for u64 {
     type Sum = u128;
     const BUCKETS: usize = INTEGER;
 
@@ -65,7 +65,7 @@ impl Counted for u64 {
     }
 }
 
-impl Counted for f64 {
+impl BucketNumber for f64 {
     type Sum = f64;
     const BUCKETS: usize = FRACTION;
 
@@ -107,7 +107,7 @@ impl Counted for f64 {
 
 /// The number of values in each bucket, and their minimum, maximum and sum.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Part<T: Counted> {
+pub(super) struct Part<T: BucketNumber> {
     /// Buckets that have values, in ascending order.
     counts: Vec<(usize, u64)>,
     /// 0 if there are no values.
@@ -116,7 +116,7 @@ pub(super) struct Part<T: Counted> {
     pub(super) sum: T::Sum,
 }
 
-impl<T: Counted> Part<T> {
+impl<T: BucketNumber> Part<T> {
     /// Reads the words of the part in all cells. Also returns whether they were consistent. They are not if a value was added meanwhile, if a thread
     /// was killed while adding one, or if the memory is damaged; the part is then made consistent.
     pub(super) fn read(cells: &[&[AtomicU64]]) -> (Self, bool) {
@@ -237,20 +237,20 @@ impl<T: Counted> Part<T> {
     }
 }
 
-fn least<T: Counted>(value: T, other: Option<T>) -> T {
+fn least<T: BucketNumber>(value: T, other: Option<T>) -> T {
     other.filter(|other| *other < value).unwrap_or(value)
 }
 
-fn most<T: Counted>(value: T, other: Option<T>) -> T {
+fn most<T: BucketNumber>(value: T, other: Option<T>) -> T {
     other.filter(|other| *other > value).unwrap_or(value)
 }
 
-fn within<T: Counted>(value: T, (low, high): (T, T)) -> bool {
+fn within<T: BucketNumber>(value: T, (low, high): (T, T)) -> bool {
     low <= value && value <= high
 }
 
 /// Limits the value to the bounds. NaN becomes the lower bound.
-fn limit<T: Counted>(value: T, (low, high): (T, T)) -> T {
+fn limit<T: BucketNumber>(value: T, (low, high): (T, T)) -> T {
     if value > high {
         high
     } else if value >= low {

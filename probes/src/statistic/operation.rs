@@ -1,7 +1,7 @@
 //! The operations of a latency, which events begin and end.
 
 use super::{Columns, Moment, Role, Statistic};
-use crate::flights::{self, Begun};
+use crate::flights::{self, BeginOutcome};
 use crate::groups;
 use crate::key::Key;
 use crate::layout::{HEADER, counter};
@@ -55,9 +55,9 @@ impl Statistic {
         };
         cell.increment(counter::BEGUN);
         match flights::begin(table, identity, time) {
-            Begun::New => {}
-            Begun::Replaced => cell.increment(counter::REPLACED),
-            Begun::NoRoom => cell.increment(counter::NO_ROOM),
+            BeginOutcome::New => {}
+            BeginOutcome::Replaced => cell.increment(counter::REPLACED),
+            BeginOutcome::NoRoom => cell.increment(counter::NO_ROOM),
         }
     }
 

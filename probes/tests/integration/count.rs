@@ -3,7 +3,7 @@
 use crate::in_threads;
 use std::path::Path;
 use tracepoint_probes::snapshot::{Results, Rows};
-use tracepoint_probes::{Count, EventRate, GroupKey, Measure, Running, StatisticSpec};
+use tracepoint_probes::{Count, EventRate, GroupKey, Measure, RunningStatistic, StatisticSpec};
 
 tracepoint::define_trace! {
     provider = "count";
@@ -24,11 +24,12 @@ fn pairs(rows: &Rows<u64>) -> Vec<(GroupKey, u64)> {
     rows.groups.iter().map(|row| (row.keys[0].clone(), row.value)).collect()
 }
 
-fn of_limited(event: &str, field: &str, groups: usize) -> Running {
-    Running::start(StatisticSpec::new(Measure::Count).by([field]).max_groups(groups), &[event]).expect("starts")
+fn of_limited(event: &str, field: &str, groups: usize) -> RunningStatistic {
+    RunningStatistic::start(StatisticSpec::new(Measure::Count).by([field]).max_groups(groups), &[event])
+        .expect("starts")
 }
 
-fn rows(running: &Running) -> Rows<u64> {
+fn rows(running: &RunningStatistic) -> Rows<u64> {
     match running.snapshot().results {
         Results::Count(mut rows) => {
             rows.sort_by_rank(|count| *count);
@@ -125,7 +126,7 @@ fn what_cannot_be_computed_is_refused_with_the_reason() {
     );
     let rate = StatisticSpec::new(Measure::Rate).by(["n"]);
     assert_eq!(
-        Running::start(rate, &["count:plain"]).unwrap_err().to_string(),
+        RunningStatistic::start(rate, &["count:plain"]).unwrap_err().to_string(),
         "`rate by n`: only count, hist and latency have groups"
     );
 }

@@ -4,7 +4,7 @@ use crate::{Random, in_threads, seed};
 use std::collections::HashMap;
 use std::sync::Mutex;
 use tracepoint_probes::snapshot::Results;
-use tracepoint_probes::{GroupKey, Last, Measure, Running, Snapshot, StatisticSpec, Top};
+use tracepoint_probes::{GroupKey, Last, Measure, RunningStatistic, Snapshot, StatisticSpec, Top};
 
 tracepoint::define_trace! {
     provider = "kept";
@@ -51,7 +51,7 @@ fn the_last_values_of_many_threads_are_whole_and_in_order() {
 fn frequent_values_are_found_within_their_bounds() {
     let seed = seed::or(4);
     let measure = Measure::Top { field: "n".to_owned(), count: 10 };
-    let top = Running::start(StatisticSpec::new(measure), &["kept:skewed"]).unwrap();
+    let top = RunningStatistic::start(StatisticSpec::new(measure), &["kept:skewed"]).unwrap();
     let fired = Mutex::new(HashMap::<u64, u64>::new());
     in_threads(4, |thread| {
         let mut random = Random(seed + thread);

@@ -4,7 +4,7 @@ use super::RecoverError;
 use super::target::Target;
 use crate::account::{PriorCounts, StreamAccount};
 use crate::checksum::sealed;
-use fileguard::Kept;
+use fileguard::GuardedFd;
 use std::fs::File;
 use std::io::Write;
 use tracepoint_ring::channel::PacketHeader;
@@ -14,7 +14,7 @@ use tracepoint_ring::channel::PacketHeader;
 pub(super) struct StreamFile<'a> {
     target: &'a Target,
     name: String,
-    file: Option<Kept<File>>,
+    file: Option<GuardedFd<File>>,
     /// The empty packet at the beginning of the stream.
     first: PacketHeader,
     /// An upper bound for the part of the stream in removed chunks, which is not in this file.
@@ -59,7 +59,7 @@ impl<'a> StreamFile<'a> {
                 let mut file = self.target.create_file(&self.name)?;
                 file.write_all(&sealed(self.first.bytes())).map_err(RecoverError::write(&path))?;
                 self.packets += 1;
-                none.insert(Kept::new(file).map_err(RecoverError::write(&path))?)
+                none.insert(GuardedFd::new(file).map_err(RecoverError::write(&path))?)
             }
         };
         file.get().and_then(|mut file| file.write_all(packet)).map_err(RecoverError::write(&path))?;

@@ -13,7 +13,7 @@
 use crate::error::ReadError;
 use crate::fields::Fields;
 use crate::ring::{Ring, RingFile, RingPacket, Side, StreamCounters, SubBuffer};
-use fileguard::Checked;
+use fileguard::CheckedFd;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -37,7 +37,7 @@ impl RemoteRing {
     ///
     /// # Errors
     /// As [`Ring::open`].
-    pub(super) fn open(path: &Path, file: Checked<File>) -> Result<Option<Self>, ReadError> {
+    pub(super) fn open(path: &Path, file: CheckedFd<File>) -> Result<Option<Self>, ReadError> {
         let file = Arc::new(RingFile::new(path, file).map_err(|error| ReadError::io(path, error))?);
         let Some(ring) = Ring::of(path, Box::new(Arc::clone(&file)))? else { return Ok(None) };
         let released = [ring.released(Side::Main)?, ring.released(Side::Nested)?];
@@ -117,7 +117,7 @@ mod tests {
     fn remote(bytes: &[u8]) -> RemoteRing {
         let mut file = tempfile::tempfile().expect("a file");
         file.write_all(bytes).expect("written");
-        let file = Checked::of(file).expect("an inode");
+        let file = CheckedFd::of(file).expect("an inode");
         RemoteRing::open(Path::new("ring"), file).expect("a ring").expect("completed")
     }
 

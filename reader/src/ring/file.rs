@@ -1,7 +1,7 @@
 //! A ring file that can be closed while it is not accessed. A reader of the rings of a thousand processes cannot keep that many files open.
 
 use super::bytes::Bytes;
-use fileguard::{Checked, Reopened};
+use fileguard::{CheckedFd, ReopenableFd};
 use rustix::fs::OFlags;
 use std::fs::File;
 use std::io;
@@ -13,11 +13,11 @@ const FLAGS: OFlags = OFlags::RDWR.union(OFlags::NOFOLLOW).union(OFlags::NONBLOC
 
 /// A ring file, open for reading and writing, or closed until it is accessed.
 #[derive(Debug)]
-pub(crate) struct RingFile(Reopened<File>);
+pub(crate) struct RingFile(ReopenableFd<File>);
 
 impl RingFile {
-    pub(crate) fn new(path: &Path, file: Checked<File>) -> io::Result<Self> {
-        Reopened::keeping(file, path, FLAGS).map(Self)
+    pub(crate) fn new(path: &Path, file: CheckedFd<File>) -> io::Result<Self> {
+        ReopenableFd::keeping(file, path, FLAGS).map(Self)
     }
 
     /// Closes it; the next access opens it again.
@@ -52,7 +52,7 @@ mod tests {
         let temp = tempfile::tempdir()?;
         let path = temp.path().join("0-0.ring");
         fs::write(&path, b"ring")?;
-        let file = Checked::of(File::options().read(true).write(true).open(&path)?)?;
+        let file = CheckedFd::of(File::options().read(true).write(true).open(&path)?)?;
         let file = Arc::new(RingFile::new(&path, file)?);
         file.close();
         let mut bytes = [0; 4];

@@ -70,7 +70,7 @@ fn taken(remains: &Remains, names: &[&str]) -> (u64, bool, Vec<String>) {
     for name in names {
         let path = remains.process.join(name);
         let file = File::options().read(true).write(true).open(&path).unwrap();
-        assert!(consumer.add(name, &path, fileguard::Checked::of(file).unwrap()));
+        assert!(consumer.add(name, &path, fileguard::CheckedFd::of(file).unwrap()));
     }
     let mut records = 0;
     let end = consumer.end(false, |packet| records += packet.events_after - packet.events_before);

@@ -94,7 +94,7 @@ unsafe impl Sync for Buffer {}
 
 /// The reason that a record was not written.
 #[derive(Clone, Copy)]
-pub(super) enum Refused {
+pub(super) enum RecordError {
     /// The buffer is in use: the caller is a signal handler that has interrupted a write, or the flusher is closing the packet.
     Writing,
     /// The owner needs a large ring.
@@ -103,7 +103,7 @@ pub(super) enum Refused {
     Lost(Loss),
 }
 
-impl From<Loss> for Refused {
+impl From<Loss> for RecordError {
     fn from(reason: Loss) -> Self {
         Self::Lost(reason)
     }

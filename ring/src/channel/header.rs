@@ -153,12 +153,12 @@ pub(super) struct Owner {
 }
 
 /// A ring's memory with a written header.
-pub(super) struct Mapped {
+pub(super) struct RingMapping {
     memory: Box<dyn RingMemory>,
     layout: Layout,
 }
 
-impl Mapped {
+impl RingMapping {
     /// Writes the header.
     pub(super) fn new(memory: Box<dyn RingMemory>, layout: Layout, owner: Owner) -> io::Result<Self> {
         if memory.len() < layout.size || !memory.base().as_ptr().addr().is_multiple_of(PAGE) {

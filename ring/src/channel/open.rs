@@ -4,7 +4,7 @@ mod events;
 
 use super::account::EventCounters;
 use super::config::{Channel, ConfigError};
-use super::header::{Layout, Mapped, Owner};
+use super::header::{Layout, Owner, RingMapping};
 use super::memory::{MemorySource, RingRequest};
 use super::overflow::Overflow;
 use super::packet_header::StreamKey;
@@ -67,7 +67,7 @@ pub struct OpenChannel {
     /// Set once new subscriptions are refused. Changed under the update lock.
     finished: AtomicBool,
     /// The counters of threads without a ring, and the losses of their stream.
-    pub(super) ringless: ManuallyDrop<Mapped>,
+    pub(super) ringless: ManuallyDrop<RingMapping>,
     /// The counters of a forked child, which has nothing else of the channel.
     pub(super) forked: Box<[EventCounters]>,
 }
@@ -163,7 +163,7 @@ impl OpenChannel {
         let owner = Owner { stream, policy: config.policy, start };
         let ringless = source
             .ring_memory(request)
-            .and_then(|memory| Mapped::new(memory, layout, owner))
+            .and_then(|memory| RingMapping::new(memory, layout, owner))
             .map_err(|error| no_memory(layout, error))?;
         let ring_table = RingTable::new().ok_or_else(|| no_memory(layout, std::io::ErrorKind::OutOfMemory.into()))?;
         let channel = Arc::new(Self {

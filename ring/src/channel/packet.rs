@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 
 /// The data that are known when a packet is closed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Closing {
+pub(super) struct PacketEnd {
     pub(super) time: u64,
     pub(super) content: usize,
     pub(super) events_discarded: u64,
@@ -79,7 +79,7 @@ impl PacketPtr {
     /// # Safety
     ///
     /// The slot is valid and only the caller writes to it.
-    pub(super) unsafe fn close(self, closing: Closing) {
+    pub(super) unsafe fn close(self, closing: PacketEnd) {
         // SAFETY: only the caller writes to the slot; the offsets are aligned words of the header.
         unsafe {
             self.store(TIMESTAMP_END, closing.time);

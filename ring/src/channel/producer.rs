@@ -7,7 +7,7 @@ use super::open::{EventId, FilterOutcome, OpenChannel};
 use super::ring::Ring;
 use super::supply::{FEW, Spares};
 use crate::context::{ContextValues, with_callers};
-use crate::field::{Both, Fields};
+use crate::field::{Concat, Fields};
 use crate::thread::ThreadSlot;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -186,7 +186,7 @@ impl OpenChannel {
         }
         with_callers(self.config.contexts, slot, |callers| {
             let contexts = ContextValues::now(self.config.contexts, self.process, slot, callers);
-            self.serve(slot, id, time, &Both(contexts, *values), || outcome);
+            self.serve(slot, id, time, &Concat(contexts, *values), || outcome);
         });
     }
 

@@ -9,7 +9,7 @@
 //! Cost of the common case: no locked instruction, and branches only for room, age, order of times, NULs, and `writing`.
 
 use super::account::{EventCounters, Loss};
-use super::buffer::{Buffer, Refused};
+use super::buffer::{Buffer, RecordError};
 use super::header::HEADER_PAGE;
 use super::open::{EventId, OpenChannel};
 use super::packet::PacketPtr;
@@ -201,11 +201,11 @@ impl Ring {
     fn record_full_path<V: Fields>(&self, id: u16, time: u64, values: &V, may_grow: bool) -> bool {
         let tid = &self.header().tid;
         let (buffer, result) = match self.main.record(tid, id, time, values, may_grow) {
-            Err(Refused::Writing) => match self.nested.record(tid, id, time, values, may_grow) {
+            Err(RecordError::Writing) => match self.nested.record(tid, id, time, values, may_grow) {
                 Ok(()) => (&self.nested, Ok(())),
                 // The flusher may have been closing the main packet, and have finished by now.
                 refused => match self.main.record(tid, id, time, values, may_grow) {
-                    Err(Refused::Writing) => (&self.nested, refused),
+                    Err(RecordError::Writing) => (&self.nested, refused),
                     result => (&self.main, result),
                 },
             },
@@ -213,11 +213,11 @@ impl Ring {
         };
         match result {
             Ok(()) => self.event(id).recorded.increment(),
-            Err(Refused::Lost(Loss::RingFull)) if std::ptr::eq(buffer, &raw const self.main) => return false,
+            Err(RecordError::Lost(Loss::RingFull)) if std::ptr::eq(buffer, &raw const self.main) => return false,
             // Only the main buffer can be outgrown.
-            Err(Refused::Outgrown) => return false,
-            Err(Refused::Lost(reason)) => self.lost_in(buffer, id, reason),
-            Err(Refused::Writing) => self.lost_in(buffer, id, Loss::Nested),
+            Err(RecordError::Outgrown) => return false,
+            Err(RecordError::Lost(reason)) => self.lost_in(buffer, id, reason),
+            Err(RecordError::Writing) => self.lost_in(buffer, id, Loss::Nested),
         }
         true
     }
@@ -275,9 +275,9 @@ impl Buffer {
         time: u64,
         values: &V,
         may_grow: bool,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), RecordError> {
         if self.handshake.is_writing() {
-            return Err(Refused::Writing);
+            return Err(RecordError::Writing);
         }
         self.handshake.enter();
         failpoint!(Entered, self.stream.instance);
@@ -293,7 +293,7 @@ impl Buffer {
         time: u64,
         values: &V,
         may_grow: bool,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), RecordError> {
         let size = size_of_record(values);
         // The time is earlier than the last record's if a signal handler has recorded one since the clock was read.
         let last = self.last_time.load(Ordering::Relaxed);

@@ -4,7 +4,7 @@
 use super::account::EventCounters;
 use super::buffer::Buffer;
 use super::config::Channel;
-use super::header::{Header, Layout, Mapped, Owner};
+use super::header::{Header, Layout, Owner, RingMapping};
 use super::memory::RingMemory;
 use super::packet_header::StreamKey;
 use super::wait_policy::WaitPolicy;
@@ -22,7 +22,7 @@ pub(super) struct Ring {
     pub(super) base: NonNull<u8>,
     account: NonNull<[EventCounters]>,
     /// Owns the memory of all of these; dropped after them.
-    memory: Mapped,
+    memory: RingMapping,
     /// True if the packets have no memory. Accessed by the consumer, under the lock of the channel's rings.
     is_parked: AtomicBool,
     /// True if threads start in it, and continue in a large one.
@@ -43,7 +43,7 @@ impl Ring {
         wait_policy: Option<WaitPolicy>,
         now: u64,
     ) -> io::Result<Self> {
-        let memory = Mapped::new(memory, layout, owner)?;
+        let memory = RingMapping::new(memory, layout, owner)?;
         let header = memory.header();
         let main = (memory.at(layout.main), layout.main_slots);
         let nested = (memory.at(layout.nested), layout.nested_slots);
@@ -81,7 +81,7 @@ impl Ring {
     }
 
     pub(super) fn header(&self) -> &Header {
-        // SAFETY: the memory that the ring owns begins with a header (see `Mapped::header`).
+        // SAFETY: the memory that the ring owns begins with a header (see `RingMapping::header`).
         unsafe { self.base.cast().as_ref() }
     }
 

@@ -26,7 +26,7 @@ mod making;
 use super::config::Policy;
 use super::open::OpenChannel;
 use super::ring::Ring;
-use super::supply::{PERIOD, Round, Seen, Spares};
+use super::supply::{PERIOD, RingHistory, Round, Spares};
 use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -155,7 +155,7 @@ impl OpenChannel {
     }
 
     /// Parks `unused` spare rings; the channel should keep `rest`.
-    fn park(spares: &Spares, seen: &mut Seen, unused: usize, rest: usize) {
+    fn park(spares: &Spares, seen: &mut RingHistory, unused: usize, rest: usize) {
         seen.wanted -= unused.min(seen.wanted.saturating_sub(rest));
         for _ in 0..unused {
             let Some(ring) = spares.pool.take() else { break };
@@ -169,7 +169,7 @@ impl OpenChannel {
     }
 
     /// Parks the rings that had ended when the period began, if `is_of` accepts them.
-    fn park_ended(&self, rings: &[Arc<Ring>], seen: &mut Seen, is_of: fn(&Ring) -> bool) {
+    fn park_ended(&self, rings: &[Arc<Ring>], seen: &mut RingHistory, is_of: fn(&Ring) -> bool) {
         let ended = || rings.iter().filter(|ring| is_of(ring) && ring.is_whole() && ring.has_ended());
         if self.config.policy != Policy::Overwrite {
             for ring in ended().take(seen.unused_ended) {

@@ -46,7 +46,7 @@ pub(super) struct Supply {
 
 /// The history of the rings of one size.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct RingHistory {
     /// Target number of rings in the pool, for as many threads as took rings in a round.
     pub(super) wanted: usize,
     /// Number of rings of threads that had ended when the period began, without those recycled since.
@@ -55,7 +55,7 @@ pub(super) struct Seen {
     crowds: [usize; REMEMBERED],
 }
 
-impl Seen {
+impl RingHistory {
     /// Ends a period with a maximum of `crowd` rings in use, and returns the maximum of all remembered periods.
     pub(super) fn remember(&mut self, crowd: usize) -> usize {
         self.crowds.rotate_left(1);
@@ -66,8 +66,8 @@ impl Seen {
 
 #[derive(Debug)]
 pub(super) struct Round {
-    pub(super) large: Seen,
-    pub(super) small: Seen,
+    pub(super) large: RingHistory,
+    pub(super) small: RingHistory,
     /// True if the pool of large rings has been full once, or could not be filled.
     pub(super) was_filled: bool,
     /// Number of events lost without a ring, as of the last round.
@@ -99,8 +99,8 @@ impl Round {
 impl Supply {
     pub(super) fn new(wanted: usize) -> Self {
         let round = Round {
-            large: Seen { wanted, ..Seen::default() },
-            small: Seen::default(),
+            large: RingHistory { wanted, ..RingHistory::default() },
+            small: RingHistory::default(),
             was_filled: false,
             ringless: 0,
             overflowed: 0,

@@ -2,7 +2,7 @@
 
 use super::line::{TICKS_PER_SECOND, rate_of};
 use super::machine;
-use super::reading::compare_clocks;
+use super::sample::compare_clocks;
 use std::fmt;
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Selects the clock of the process, and counts the channels that depend on it.
 
 use super::calibration::{Calibration, TscRefused};
-use super::reading::compare_clocks;
+use super::sample::compare_clocks;
 use super::source::{self, Source};
 use super::steering::Steering;
 use super::{fast_clock, machine, system, tsc};

@@ -1,7 +1,7 @@
 //! Computes the next line from a comparison of the counter with the clock. No clock is read here.
 
 use super::line::{Line, SHIFT, rate_between, ticks, to_window_end};
-use super::reading::Reading;
+use super::sample::ClockSample;
 
 /// The first pause between comparisons, in ns; each pause is twice as long as the previous one, up to the longest.
 const FIRST_PERIOD: u64 = 100_000_000;
@@ -21,7 +21,7 @@ const PLAUSIBLE: i64 = 1000;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Steering {
     line: Line,
-    last: Reading,
+    last: ClockSample,
     period: u64,
     /// Set if the last comparison led to a step.
     stepped: bool,
@@ -40,7 +40,7 @@ pub(super) enum SteeringOutcome {
 
 impl Steering {
     /// Starts at a reading, with a rate that was measured before.
-    pub(super) const fn begin(reading: Reading, rate: i64) -> Self {
+    pub(super) const fn begin(reading: ClockSample, rate: i64) -> Self {
         let line = Line::straight(reading.tsc, reading.ns, rate);
         Self { line, last: reading, period: FIRST_PERIOD, stepped: false }
     }
@@ -51,7 +51,7 @@ impl Steering {
     }
 
     /// The last reading that was used.
-    pub(super) const fn last(&self) -> Reading {
+    pub(super) const fn last(&self) -> ClockSample {
         self.last
     }
 
@@ -61,12 +61,12 @@ impl Steering {
     }
 
     /// Starts anew at a reading, with the known rate. Used while no channel is open.
-    pub(super) fn set(&mut self, reading: Reading) {
+    pub(super) fn set(&mut self, reading: ClockSample) {
         *self = Self::begin(reading, self.line.rate);
     }
 
     /// Computes the next line, which takes effect at `now`, in ticks, shortly after the reading.
-    pub(super) fn compare(&mut self, reading: Reading, now: u64) -> SteeringOutcome {
+    pub(super) fn compare(&mut self, reading: ClockSample, now: u64) -> SteeringOutcome {
         let passed = reading.tsc.wrapping_sub(self.last.tsc).cast_signed();
         let difference = self.line.at(reading.tsc).wrapping_sub(reading.ns).cast_signed();
         let error = difference.unsigned_abs();
@@ -93,7 +93,7 @@ impl Steering {
 
     /// The new rate, given the rate measured over the last period. If the uncertainty of the readings explains the difference, an eighth of it is
     /// adopted, otherwise half.
-    fn learn(&self, measured: i64, reading: Reading, passed: i64) -> i64 {
+    fn learn(&self, measured: i64, reading: ClockSample, passed: i64) -> i64 {
         let known = self.line.rate;
         let change = measured - known;
         if change.abs() > known / PLAUSIBLE {
@@ -130,10 +130,10 @@ mod tests {
         }
 
         /// Returns a reading with a pseudo-random error of up to `noise`.
-        fn reading(&mut self) -> Reading {
+        fn reading(&mut self) -> ClockSample {
             self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let off = (self.random >> 33) % (2 * self.noise + 1);
-            Reading { tsc: self.tsc, ns: self.ns + off - self.noise, uncertainty: self.noise }
+            ClockSample { tsc: self.tsc, ns: self.ns + off - self.noise, uncertainty: self.noise }
         }
 
         fn rate() -> i64 {
@@ -236,7 +236,7 @@ mod tests {
     fn a_bad_reading_is_skipped_for_a_while() {
         let mut world = World::new();
         let mut steering = Steering::begin(world.reading(), World::rate());
-        let bad = |world: &mut World| Reading { uncertainty: GOOD_ENOUGH + 1, ..world.reading() };
+        let bad = |world: &mut World| ClockSample { uncertainty: GOOD_ENOUGH + 1, ..world.reading() };
         for _ in 1..MAX_SKIPPED {
             world.pass(FIRST_PERIOD);
             assert_eq!(steering.compare(bad(&mut world), world.tsc), SteeringOutcome::Skipped);

@@ -3,7 +3,7 @@
 use super::fast_clock;
 use super::line::Line;
 use super::machine::{counter, ordered_counter};
-use super::reading::compare_clocks;
+use super::sample::compare_clocks;
 use super::seqcount_latch::SeqcountLatch;
 use super::steering::{Steering, SteeringOutcome};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};

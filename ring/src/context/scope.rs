@@ -47,19 +47,19 @@ impl<F: Future> Future for Scope<F> {
             let this = self.get_unchecked_mut();
             (Pin::new_unchecked(&mut this.future), &mut this.value)
         };
-        let value = Restored { before: get(), value };
+        let value = RestoreOnDrop { before: get(), value };
         set(*value.value);
         future.poll(context)
     }
 }
 
 /// Restores the thread's value, even if the poll unwinds.
-struct Restored<'f> {
+struct RestoreOnDrop<'f> {
     before: u64,
     value: &'f mut u64,
 }
 
-impl Drop for Restored<'_> {
+impl Drop for RestoreOnDrop<'_> {
     fn drop(&mut self) {
         *self.value = get();
         set(self.before);

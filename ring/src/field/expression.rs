@@ -73,12 +73,12 @@ pub fn pointer(value: impl Pointer) -> u64 {
     label = "not a `str`",
     note = "for bytes that are not text use `define_trace!` with a field of type `[u8]` or `path`"
 )]
-pub trait Printed {
+pub trait TextArgument {
     /// The text.
     fn text(&self) -> &str;
 }
 
-impl Printed for str {
+impl TextArgument for str {
     #[inline(always)]
     fn text(&self) -> &str {
         self
@@ -88,7 +88,7 @@ impl Printed for str {
 /// Pointers to text print the text they point to.
 macro_rules! printed_pointers {
     ($([$($parameters:tt)*] $pointer:ty),*) => {$(
-        impl<$($parameters)*> Printed for $pointer {
+        impl<$($parameters)*> TextArgument for $pointer {
             #[inline(always)]
             fn text(&self) -> &str {
                 (**self).text()
@@ -97,12 +97,12 @@ macro_rules! printed_pointers {
     )*};
 }
 
-printed_pointers!([] String, [] std::borrow::Cow<'_, str>, [T: Printed + ?Sized] &T, [T: Printed + ?Sized] Box<T>);
-printed_pointers!([T: Printed + ?Sized] std::sync::Arc<T>, [T: Printed + ?Sized] std::rc::Rc<T>);
+printed_pointers!([] String, [] std::borrow::Cow<'_, str>, [T: TextArgument + ?Sized] &T, [T: TextArgument + ?Sized] Box<T>);
+printed_pointers!([T: TextArgument + ?Sized] std::sync::Arc<T>, [T: TextArgument + ?Sized] std::rc::Rc<T>);
 
 /// The argument of `%s`.
 #[inline(always)]
-pub fn printed(value: &(impl Printed + ?Sized)) -> Text<'_> {
+pub fn printed(value: &(impl TextArgument + ?Sized)) -> Text<'_> {
     Text(value.text())
 }
 
@@ -129,7 +129,7 @@ pub fn optional<T, V>(value: &Option<T>, convert: impl FnOnce(&T) -> V) -> Optio
 
 /// The text in an `Option`.
 #[inline(always)]
-pub fn optional_text<T: Printed>(value: &Option<T>) -> Option<Text<'_>> {
+pub fn optional_text<T: TextArgument>(value: &Option<T>) -> Option<Text<'_>> {
     value.as_ref().map(printed)
 }
 

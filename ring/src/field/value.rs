@@ -115,7 +115,7 @@ pub trait FieldValue: Sealed + Copy {
     fn value(&self) -> Value<'_>;
 }
 
-/// The evaluated fields of an event: `()`, `(first, rest)`, or [`Both`] of two. Sealed.
+/// The evaluated fields of an event: `()`, `(first, rest)`, or [`Concat`] of two. Sealed.
 pub trait Fields: Sealed + Copy {
     /// The number of fields.
     #[doc(hidden)]
@@ -209,11 +209,11 @@ impl<First: FieldValue, Rest: Fields> Fields for (First, Rest) {
 
 /// Two lists in sequence, which avoids the compiler's recursion limit for a long list.
 #[derive(Clone, Copy, Debug)]
-pub struct Both<Front, Back>(pub Front, pub Back);
+pub struct Concat<Front, Back>(pub Front, pub Back);
 
-impl<Front: Fields, Back: Fields> Sealed for Both<Front, Back> {}
+impl<Front: Fields, Back: Fields> Sealed for Concat<Front, Back> {}
 
-impl<Front: Fields, Back: Fields> Fields for Both<Front, Back> {
+impl<Front: Fields, Back: Fields> Fields for Concat<Front, Back> {
     const COUNT: usize = Front::COUNT + Back::COUNT;
     const MAY_SATURATE: bool = Front::MAY_SATURATE || Back::MAY_SATURATE || Self::COUNT > MAX_FIELDS;
 

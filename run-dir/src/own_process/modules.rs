@@ -1,6 +1,6 @@
 //! The code mapped into this process, by which readers of its trace find the functions of call stacks.
 
-use fileguard::Checked;
+use fileguard::CheckedFd;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -59,7 +59,7 @@ fn mapping(line: &str) -> Option<Mapping<'_>> {
 
 /// Returns the build id of a 64-bit ELF file, from its notes.
 fn build_id(path: &Path) -> Option<String> {
-    let file = File::open(path).and_then(Checked::of).ok()?;
+    let file = File::open(path).and_then(CheckedFd::of).ok()?;
     let read = |at: u64, length: u64| {
         let mut bytes = vec![0; usize::try_from(length.min(MAX_NOTES)).ok()?];
         file.read_exact_at(&mut bytes, at).ok().map(|()| bytes)

@@ -14,7 +14,7 @@
 use super::{PrivateDir, is_no_room};
 use crate::credentials::Credentials;
 use crate::group::{group, readable};
-use fileguard::Checked;
+use fileguard::CheckedFd;
 use rustix::fs::fstat;
 use std::fs::File;
 use std::io;
@@ -101,7 +101,7 @@ impl PrivateDir {
         Ok(())
     }
 
-    fn create_readable(&self, name: &str, len: u64) -> io::Result<Checked<File>> {
+    fn create_readable(&self, name: &str, len: u64) -> io::Result<CheckedFd<File>> {
         let made = self.create_unshared(name, len)?;
         readable(&made)?;
         Ok(made)

@@ -6,7 +6,7 @@
 
 use super::{DirError, OPEN_DIR, PrivateDir};
 use crate::group::group;
-use fileguard::Reopened;
+use fileguard::ReopenableFd;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
@@ -17,7 +17,7 @@ static KEPT: OnceLock<KeptDirectory> = OnceLock::new();
 struct KeptDirectory {
     root: (u64, u64),
     path: PathBuf,
-    fd: Reopened<OwnedFd>,
+    fd: ReopenableFd<OwnedFd>,
 }
 
 /// The root directory of this process.
@@ -34,8 +34,8 @@ impl PrivateDir {
         let _ = KEPT.set(KeptDirectory { root, path, fd });
     }
 
-    fn again(&self) -> std::io::Result<Reopened<OwnedFd>> {
-        Reopened::keeping(self.open.directory(".")?, &self.path, OPEN_DIR)
+    fn again(&self) -> std::io::Result<ReopenableFd<OwnedFd>> {
+        ReopenableFd::keeping(self.open.directory(".")?, &self.path, OPEN_DIR)
     }
 
     /// Opens the kept directory again if the program has closed its descriptor, while the path still leads there.

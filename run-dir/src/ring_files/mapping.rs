@@ -4,7 +4,7 @@
 use super::allocate;
 use super::reservation::Reservation;
 use crate::session_dir::{MemorySum, ProcessDir};
-use fileguard::Guarded;
+use fileguard::MappingGuard;
 use memmap2::{Advice, MmapOptions, MmapRaw, UncheckedAdvice};
 use std::fs::File;
 use std::io;
@@ -37,7 +37,7 @@ pub(super) struct Mapping {
     file: Option<FileName>,
     reservation: Reservation,
     /// `None` if truncation of the file is not handled.
-    guarded: Option<Guarded>,
+    guarded: Option<MappingGuard>,
 }
 
 impl Mapping {
@@ -74,7 +74,7 @@ impl Mapping {
     pub(super) fn guard(&mut self, sum: &Arc<AtomicU64>) -> io::Result<()> {
         // SAFETY: this value owns the mapping, and `drop` unmaps it after it has dropped the guard. Rings access it through raw
         // pointers as atomics (`RingMemory`), for which all bytes are valid.
-        let guarded = unsafe { Guarded::new(self.base.as_ptr().addr(), self.map.len(), sum)? };
+        let guarded = unsafe { MappingGuard::new(self.base.as_ptr().addr(), self.map.len(), sum)? };
         self.guarded = Some(guarded);
         Ok(())
     }
@@ -143,7 +143,7 @@ unsafe impl RingMemory for Mapping {
     }
 
     fn is_whole(&self) -> bool {
-        self.guarded.as_ref().is_none_or(Guarded::is_whole)
+        self.guarded.as_ref().is_none_or(MappingGuard::is_whole)
     }
 
     fn give_back(&self, bytes: Range<usize>) -> io::Result<()> {

@@ -5,7 +5,7 @@
 //! value.
 
 use crate::private_dir::PrivateDir;
-use fileguard::Reopened;
+use fileguard::ReopenableFd;
 use rustix::fs::OFlags;
 use std::fs::File;
 use std::io;
@@ -18,7 +18,7 @@ const SIZE: usize = 16;
 /// The file as written by its process.
 #[derive(Debug)]
 pub struct FlushedFile {
-    file: Reopened<File>,
+    file: ReopenableFd<File>,
     last: u64,
 }
 
@@ -27,7 +27,7 @@ impl FlushedFile {
     pub(super) fn make(dir: &PrivateDir) -> io::Result<Self> {
         let file = dir.create_file(FLUSHED, SIZE as u64)?;
         file.write_all_at(&[0; SIZE], 0)?;
-        let file = Reopened::keeping(file, &dir.path().join(FLUSHED), OFlags::RDWR | OFlags::NOFOLLOW)?;
+        let file = ReopenableFd::keeping(file, &dir.path().join(FLUSHED), OFlags::RDWR | OFlags::NOFOLLOW)?;
         Ok(Self { file, last: 0 })
     }
 

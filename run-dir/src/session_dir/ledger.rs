@@ -13,7 +13,7 @@
 use super::RINGS;
 use crate::lock::{PAUSE, TIMEOUT};
 use crate::private_dir::PrivateDir;
-use fileguard::Checked;
+use fileguard::CheckedFd;
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock, fstat};
 use rustix::io::Errno;
 use std::fs::File;
@@ -36,7 +36,7 @@ pub struct MemorySum {
 }
 
 /// Opens or creates the file of a session in which this process has a directory. The file stays as long as that directory exists.
-pub(crate) fn open(session: &PrivateDir) -> io::Result<Checked<File>> {
+pub(crate) fn open(session: &PrivateDir) -> io::Result<CheckedFd<File>> {
     let file = locked(session, FlockOperation::NonBlockingLockShared)?;
     // Each process allocates, because the creator may not have done so yet. A store to a page without allocated space would end the
     // program.
@@ -59,7 +59,7 @@ pub(super) fn remove_unused(session: &PrivateDir) {
 }
 
 /// Opens or creates the file, and waits for the lock on it, for at most a second.
-fn locked(session: &PrivateDir, lock: FlockOperation) -> io::Result<Checked<File>> {
+fn locked(session: &PrivateDir, lock: FlockOperation) -> io::Result<CheckedFd<File>> {
     for _ in 0..=TIMEOUT.as_millis() / PAUSE.as_millis() {
         let file = match session.open_to_change(MEMORY) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {

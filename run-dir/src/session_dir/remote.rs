@@ -7,7 +7,7 @@
 use super::{CONSUMER, METADATA, OUTPUTS, RINGS, dead, flushed, lease};
 use crate::lock::{Lock, is_locked};
 use crate::private_dir::PrivateDir;
-use fileguard::Checked;
+use fileguard::CheckedFd;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
@@ -140,7 +140,7 @@ impl RemoteDir {
     }
 
     /// Opens a ring file for reading and writing: the consumer records in it which packets it has consumed.
-    pub fn ring(&self, name: &str) -> io::Result<(PathBuf, Checked<File>)> {
+    pub fn ring(&self, name: &str) -> io::Result<(PathBuf, CheckedFd<File>)> {
         self.with(|dir| Ok((dir.path().join(name), dir.open_to_change(name)?)))
     }
 

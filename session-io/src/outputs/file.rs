@@ -2,7 +2,7 @@
 
 use super::names::names;
 use super::space::{Allowance, Space, Watch};
-use fileguard::{Checked, Reopened};
+use fileguard::{CheckedFd, ReopenableFd};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
@@ -22,7 +22,8 @@ pub(super) fn text(path: &Path, name: &str, allowance: Arc<Allowance>) -> Result
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(format!("cannot make {}: {error}", path.display())),
             Ok(file) => {
-                let file = Reopened::new(file, &path, APPEND).map(|file| BoundedFile::new(file, 0, &path, allowance));
+                let file =
+                    ReopenableFd::new(file, &path, APPEND).map(|file| BoundedFile::new(file, 0, &path, allowance));
                 return file
                     .map(|file| (file, path.clone()))
                     .map_err(|error| format!("cannot open {}: {error}", path.display()));
@@ -40,13 +41,13 @@ pub fn shared_text(path: &Path, name: &str, most: u64) -> Result<BoundedFile, St
         // O_NONBLOCK: a FIFO without a reader, or a full one, must not block.
         let flags = OFlags::NONBLOCK.bits().cast_signed();
         let opened = File::options().append(true).create(true).custom_flags(flags).open(&path);
-        let file = opened.and_then(Checked::of).map_err(failed)?;
+        let file = opened.and_then(CheckedFd::of).map_err(failed)?;
         // Held while the file is open, here or in a forked child without an agent.
         if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
             continue;
         }
         let written = file.metadata().map_err(failed)?.len();
-        let file = Reopened::keeping(file, &path, APPEND).map_err(failed)?.prepared(lock);
+        let file = ReopenableFd::keeping(file, &path, APPEND).map_err(failed)?.prepared(lock);
         return Ok(BoundedFile::new(file, written, &path, Allowance::of(most)));
     }
     unreachable!("no directory has that many entries")
@@ -60,13 +61,13 @@ fn lock(file: &File) -> io::Result<()> {
 /// A file that refuses writes beyond its limits.
 #[derive(Debug)]
 pub struct BoundedFile {
-    file: Reopened<File>,
+    file: ReopenableFd<File>,
     written: u64,
     space: Space,
 }
 
 impl BoundedFile {
-    fn new(file: Reopened<File>, written: u64, path: &Path, allowance: Arc<Allowance>) -> Self {
+    fn new(file: ReopenableFd<File>, written: u64, path: &Path, allowance: Arc<Allowance>) -> Self {
         Self { file, written, space: Space::new(path, allowance) }
     }
 

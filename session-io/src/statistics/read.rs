@@ -1,7 +1,7 @@
 //! Reads the statistics of all processes of a session, including processes that have ended or were killed.
 
 use super::index::{Entry, Index, SUFFIX};
-use fileguard::Checked;
+use fileguard::CheckedFd;
 use serde::Serialize;
 use std::fs::File;
 use std::io;
@@ -99,7 +99,7 @@ impl SessionStatistics {
         let shift = index.shift_to_here();
         let Index { process, name, statistics, .. } = index;
         let mut results = Vec::new();
-        let mut open: Option<(String, Checked<File>)> = None;
+        let mut open: Option<(String, CheckedFd<File>)> = None;
         for entry in statistics {
             match read_one(dir, &mut open, &entry) {
                 Ok(mut snapshot) => {
@@ -150,7 +150,7 @@ impl SessionStatistics {
     }
 }
 
-fn read_one(dir: &PrivateDir, open: &mut Option<(String, Checked<File>)>, entry: &Entry) -> io::Result<Snapshot> {
+fn read_one(dir: &PrivateDir, open: &mut Option<(String, CheckedFd<File>)>, entry: &Entry) -> io::Result<Snapshot> {
     let bad = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
     if open.as_ref().is_none_or(|(name, _)| *name != entry.file) {
         if entry.file.contains('/') {

@@ -1,6 +1,6 @@
 //! Connections to the notification socket: a message, and its answer.
 
-use fileguard::Kept;
+use fileguard::GuardedFd;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -18,7 +18,7 @@ pub const NOTIFY: &str = "notify";
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Connects to the socket at `path`, without blocking; waits until `deadline` for a place in its backlog.
-pub fn connect_to(path: &Path, deadline: Instant) -> io::Result<Kept<OwnedFd>> {
+pub fn connect_to(path: &Path, deadline: Instant) -> io::Result<GuardedFd<OwnedFd>> {
     let invalid = || io::Error::new(io::ErrorKind::InvalidInput, "it is no path of a file");
     let (parent, name) = (path.parent().ok_or_else(invalid)?, path.file_name().ok_or_else(invalid)?);
     let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
@@ -27,7 +27,7 @@ pub fn connect_to(path: &Path, deadline: Instant) -> io::Result<Kept<OwnedFd>> {
     loop {
         let fd = stream()?;
         match connect(&fd, &address) {
-            Ok(()) => return Kept::new(fd),
+            Ok(()) => return GuardedFd::new(fd),
             Err(Errno::AGAIN | Errno::INTR) if Instant::now() < deadline => std::thread::sleep(PAUSE),
             Err(errno) => return Err(errno.into()),
         }
@@ -45,7 +45,7 @@ pub fn address(dir: &impl AsFd, name: impl AsRef<Path>) -> rustix::io::Result<So
 }
 
 /// Sends a message and reads its answer.
-pub fn exchange(socket: &Kept<OwnedFd>, message: &[u8], deadline: Instant) -> io::Result<i32> {
+pub fn exchange(socket: &GuardedFd<OwnedFd>, message: &[u8], deadline: Instant) -> io::Result<i32> {
     let mut unsent = message;
     while !unsent.is_empty() {
         match send(socket.get()?, unsent, SendFlags::NOSIGNAL) {
@@ -70,7 +70,7 @@ pub fn exchange(socket: &Kept<OwnedFd>, message: &[u8], deadline: Instant) -> io
 }
 
 /// Waits for the socket, until `deadline` if there is one.
-pub fn wait(socket: &Kept<OwnedFd>, flags: PollFlags, deadline: Option<Instant>) -> io::Result<()> {
+pub fn wait(socket: &GuardedFd<OwnedFd>, flags: PollFlags, deadline: Option<Instant>) -> io::Result<()> {
     let left = match deadline {
         Some(deadline) => Some(deadline.checked_duration_since(Instant::now()).ok_or(io::ErrorKind::TimedOut)?),
         None => None,

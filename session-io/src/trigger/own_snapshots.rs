@@ -10,7 +10,7 @@
 //!
 //! The directory stays open meanwhile, and links are not followed: another directory that replaces it is not removed.
 
-use fileguard::Reopened;
+use fileguard::ReopenableFd;
 use rustix::fs::{Mode, OFlags, Stat, fstat};
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
@@ -36,7 +36,7 @@ pub(super) struct OwnSnapshots<'a> {
 impl OwnSnapshots<'_> {
     /// Marks a new directory as a snapshot of the trigger.
     pub(super) fn mark(&self, directory: &Path) -> io::Result<()> {
-        let directory: Reopened<OwnedFd> = Reopened::open(directory, OFlags::DIRECTORY)?;
+        let directory: ReopenableFd<OwnedFd> = ReopenableFd::open(directory, OFlags::DIRECTORY)?;
         let mark = directory.file(MARK, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, Mode::RUSR | Mode::WUSR)?;
         (&*mark).write_all(self.text().as_bytes())
     }
@@ -52,7 +52,7 @@ impl OwnSnapshots<'_> {
     }
 
     fn remove_from(&self, output: &Path, name: &OsStr) -> io::Result<()> {
-        let output: Reopened<OwnedFd> = Reopened::open(output, OFlags::DIRECTORY)?;
+        let output: ReopenableFd<OwnedFd> = ReopenableFd::open(output, OFlags::DIRECTORY)?;
         let snapshot = output.subdirectory(name)?;
         if self.has_made(&snapshot)? {
             snapshot.remove_contents()?;
@@ -61,7 +61,7 @@ impl OwnSnapshots<'_> {
         Ok(())
     }
 
-    fn has_made(&self, snapshot: &Reopened<OwnedFd>) -> io::Result<bool> {
+    fn has_made(&self, snapshot: &ReopenableFd<OwnedFd>) -> io::Result<bool> {
         if !is_own(&snapshot.at(|fd| fstat(fd))?) {
             return Ok(false);
         }

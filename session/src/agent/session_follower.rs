@@ -10,7 +10,7 @@ use super::trusted_outputs::TrustedOutputs;
 use super::watch::{OwnerWatch, has_ended, watch};
 use crate::event::PlannedEvent;
 use crate::session::{Recording, RunningSession, SessionError, Target};
-use fileguard::Kept;
+use fileguard::GuardedFd;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(super) struct SessionFollower {
     file_version: Option<FileVersion>,
     pub(super) session: RunningSession,
     /// Watches the process that owns the session, if the session has an owner and has not ended.
-    owner: Option<Arc<Kept<OwnedFd>>>,
+    owner: Option<Arc<GuardedFd<OwnedFd>>>,
     owner_ended: bool,
     errors: CurrentErrors,
     /// The number of the last requested rotation.

@@ -1,6 +1,6 @@
 //! Descriptors that the agent reserves, so that it can end sessions in a process that may not open another file.
 
-use fileguard::Kept;
+use fileguard::GuardedFd;
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,17 +11,17 @@ const KEPT: usize = 8;
 
 /// The descriptors.
 #[derive(Debug, Default)]
-pub(super) struct SpareDescriptors(Vec<Kept<OwnedFd>>);
+pub(super) struct SpareDescriptors(Vec<GuardedFd<OwnedFd>>);
 
 impl SpareDescriptors {
     /// Reserves missing descriptors, as many as available, as duplicates of the descriptor of `dir`.
     pub(super) fn take(&mut self, dir: &PrivateDir) {
         // The program may have closed some.
-        self.0.retain(Kept::is_open);
+        self.0.retain(GuardedFd::is_open);
         let missing = KEPT - self.0.len();
         let Ok(fd) = dir.fd() else { return };
         // The lowest numbers: if the program lowers the limit, higher ones are useless.
-        let spare = || fcntl_dupfd_cloexec(&fd, 0).map_err(io::Error::from).and_then(Kept::with_its_number);
+        let spare = || fcntl_dupfd_cloexec(&fd, 0).map_err(io::Error::from).and_then(GuardedFd::with_its_number);
         self.0.extend((0..missing).map_while(|_| spare().ok()));
     }
 

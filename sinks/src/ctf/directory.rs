@@ -2,7 +2,7 @@
 //! between accesses, and a program may close all descriptors; in these cases it must not be renamed.
 
 use super::CtfError;
-use fileguard::{Checked, Reopened};
+use fileguard::{CheckedFd, ReopenableFd};
 use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, mkdirat, renameat};
 use rustix::io::Errno;
 use std::fs::File;
@@ -17,7 +17,7 @@ const FOLDER: Mode = Mode::RWXU.union(Mode::RGRP).union(Mode::XGRP).union(Mode::
 #[derive(Debug)]
 pub(super) struct Directory {
     path: PathBuf,
-    open: Reopened<OwnedFd>,
+    open: ReopenableFd<OwnedFd>,
 }
 
 impl Directory {
@@ -38,7 +38,7 @@ impl Directory {
 
     /// Opens an existing directory.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self { path: path.to_owned(), open: Reopened::open(path, FLAGS)? })
+        Ok(Self { path: path.to_owned(), open: ReopenableFd::open(path, FLAGS)? })
     }
 
     /// Closes it until the next access.
@@ -57,16 +57,16 @@ impl Directory {
     }
 
     /// Creates a file, which must not exist, and opens it for appending.
-    pub(super) fn create_file(&self, name: &str) -> io::Result<Checked<File>> {
+    pub(super) fn create_file(&self, name: &str) -> io::Result<CheckedFd<File>> {
         self.file(name, OFlags::APPEND | OFlags::CREATE | OFlags::EXCL)
     }
 
     /// Opens an existing file for appending.
-    pub(super) fn open_file(&self, name: &str) -> io::Result<Checked<File>> {
+    pub(super) fn open_file(&self, name: &str) -> io::Result<CheckedFd<File>> {
         self.file(name, OFlags::APPEND)
     }
 
-    fn file(&self, name: &str, flags: OFlags) -> io::Result<Checked<File>> {
+    fn file(&self, name: &str, flags: OFlags) -> io::Result<CheckedFd<File>> {
         let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
         self.open.file(name, flags | OFlags::WRONLY | OFlags::NOFOLLOW, mode)
     }

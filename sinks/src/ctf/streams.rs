@@ -8,7 +8,7 @@
 //! reserved otherwise.
 
 use super::directory::Directory;
-use fileguard::Kept;
+use fileguard::GuardedFd;
 use rustix::fs::{FallocateFlags, fallocate, fstatfs};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
@@ -32,7 +32,7 @@ const PAGE: u64 = 4096;
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     lengths: HashMap<String, Length>,
-    open: Option<(String, Arc<Kept<File>>)>,
+    open: Option<(String, Arc<GuardedFd<File>>)>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]

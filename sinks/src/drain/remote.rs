@@ -11,7 +11,7 @@ use crate::description::{ChannelDescription, EventDescription};
 use crate::error::SinkError;
 use crate::sink::StreamInfo;
 use crate::trace_info::TraceInfo;
-use fileguard::Checked;
+use fileguard::CheckedFd;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -105,7 +105,7 @@ impl Drain<RemoteRings> {
     }
 
     /// Adds a ring file, open for reading and writing. Returns `false` if it is not a ring yet, so that the caller can retry.
-    pub fn add_ring(&mut self, name: &str, path: &Path, file: Checked<File>) -> bool {
+    pub fn add_ring(&mut self, name: &str, path: &Path, file: CheckedFd<File>) -> bool {
         self.source.consumer.add(name, path, file)
     }
 

@@ -1,7 +1,7 @@
 //! Non-blocking connections to a peer: unsent bytes wait in memory, and received bytes are kept until a message is complete.
 
 use crate::destination::Destination;
-use fileguard::Kept;
+use fileguard::GuardedFd;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::TcpStream;
@@ -14,7 +14,7 @@ const STEP: usize = 16 << 10;
 const MAX_INPUT: usize = 2 << 20;
 
 /// Connects to one of the host's addresses at `port`, trying each until the deadline.
-pub(super) fn connect(to: &Destination, port: u16, deadline: Instant) -> io::Result<Kept<TcpStream>> {
+pub(super) fn connect(to: &Destination, port: u16, deadline: Instant) -> io::Result<GuardedFd<TcpStream>> {
     let mut failed = io::Error::new(ErrorKind::NotFound, "the host has no address");
     for address in to.addresses(port)? {
         let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
@@ -22,7 +22,7 @@ pub(super) fn connect(to: &Destination, port: u16, deadline: Instant) -> io::Res
             Ok(socket) => {
                 socket.set_nodelay(true)?;
                 socket.set_nonblocking(true)?;
-                return Kept::new(socket);
+                return GuardedFd::new(socket);
             }
             Err(error) => failed = error,
         }
@@ -33,7 +33,7 @@ pub(super) fn connect(to: &Destination, port: u16, deadline: Instant) -> io::Res
 /// The control connection.
 #[derive(Debug)]
 pub(super) struct Control {
-    pub(super) socket: Kept<TcpStream>,
+    pub(super) socket: GuardedFd<TcpStream>,
     output: Vec<u8>,
     /// Number of output bytes that are sent.
     sent: usize,
@@ -43,7 +43,7 @@ pub(super) struct Control {
 }
 
 impl Control {
-    pub(super) const fn new(socket: Kept<TcpStream>) -> Self {
+    pub(super) const fn new(socket: GuardedFd<TcpStream>) -> Self {
         Self { socket, output: Vec::new(), sent: 0, input: Vec::new(), ended: None }
     }
 
@@ -142,7 +142,7 @@ impl Control {
 
 /// Sends two consecutive parts, from byte `done` up to byte `end`, and advances `done`. Returns `false` if not everything is sent yet.
 pub(super) fn write_parts(
-    socket: &Kept<TcpStream>,
+    socket: &GuardedFd<TcpStream>,
     parts: [&[u8]; 2],
     done: &mut usize,
     end: usize,

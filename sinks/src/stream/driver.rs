@@ -47,7 +47,7 @@ pub struct Driver {
     datagrams: UdpSocket,
     peer_end: PeerEnd,
     /// The sender's end before the session is opened; then the session.
-    near: Option<fileguard::Kept<TcpStream>>,
+    near: Option<fileguard::GuardedFd<TcpStream>>,
     session: Option<Collector>,
     now: Instant,
     /// The time of the trace, the next number of each stream, and the total of events.
@@ -255,13 +255,13 @@ impl Driver {
 }
 
 /// Opens a connection without `TIME_WAIT` at its end, so that many thousands of inputs find free ports.
-fn connect(listener: &TcpListener) -> io::Result<(fileguard::Kept<TcpStream>, PeerEnd)> {
+fn connect(listener: &TcpListener) -> io::Result<(fileguard::GuardedFd<TcpStream>, PeerEnd)> {
     let near = TcpStream::connect(listener.local_addr()?)?;
     let (control, _) = listener.accept()?;
     set_socket_linger(&control, Some(Duration::ZERO))?;
     near.set_nonblocking(true)?;
     control.set_nonblocking(true)?;
-    Ok((fileguard::Kept::new(near)?, PeerEnd { control, data: None, said: Vec::new(), data_said: Vec::new() }))
+    Ok((fileguard::GuardedFd::new(near)?, PeerEnd { control, data: None, said: Vec::new(), data_said: Vec::new() }))
 }
 
 fn receive(socket: &mut TcpStream, into: &mut Vec<u8>) {

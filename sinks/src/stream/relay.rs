@@ -35,7 +35,7 @@ use super::session::{ConnectionError, Identity, NextStep};
 use super::streams::Streams;
 use super::throttle::{Throttle, Ticket};
 use crate::stream_stats::LostPackets;
-use fileguard::Kept;
+use fileguard::GuardedFd;
 use heartbeat::Heartbeat;
 use replies::ExpectedReply;
 use rustix::event::{PollFd, PollFlags};
@@ -59,7 +59,7 @@ const BATCH: usize = 64;
 #[derive(Debug)]
 pub(super) struct Relay {
     control: Control,
-    data: Kept<TcpStream>,
+    data: GuardedFd<TcpStream>,
     throttle: Throttle,
     minor: u32,
     uuid: [u8; 16],

@@ -1,6 +1,6 @@
 //! The file of a text sink.
 
-use fileguard::Reopened;
+use fileguard::ReopenableFd;
 use rustix::fs::OFlags;
 use std::fs::File;
 use std::io::{self, Write};
@@ -8,13 +8,13 @@ use std::path::Path;
 
 /// A file created by a [`TextSink`](crate::TextSink). It is reopened if the program closes its descriptor.
 #[derive(Debug)]
-pub struct TextFile(Reopened<File>);
+pub struct TextFile(ReopenableFd<File>);
 
 impl TextFile {
     /// Creates the file, which must not exist.
     pub(super) fn create(path: &Path) -> io::Result<Self> {
         let file = File::options().append(true).create_new(true).open(path)?;
-        Ok(Self(Reopened::new(file, path, OFlags::WRONLY | OFlags::APPEND)?))
+        Ok(Self(ReopenableFd::new(file, path, OFlags::WRONLY | OFlags::APPEND)?))
     }
 }
 

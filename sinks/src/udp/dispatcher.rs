@@ -13,7 +13,7 @@ use super::session::legacy::LegacySession;
 use super::session::{Context, NextStep};
 use super::split::Splitter;
 use super::stats::Counters;
-use fileguard::Kept;
+use fileguard::GuardedFd;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ const FIRST_ACK: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Dispatcher {
     /// Bound to `address`.
-    listener: Kept<UdpSocket>,
+    listener: GuardedFd<UdpSocket>,
     address: SocketAddr,
     options: UdpOptions,
     queue: Arc<PacketQueue>,
@@ -69,7 +69,7 @@ impl Session {
 
 impl Dispatcher {
     pub(super) fn new(
-        (listener, address): (Kept<UdpSocket>, SocketAddr),
+        (listener, address): (GuardedFd<UdpSocket>, SocketAddr),
         options: UdpOptions,
         queue: Arc<PacketQueue>,
         counters: Arc<Counters>,
@@ -111,7 +111,7 @@ impl Dispatcher {
             let listen = || {
                 let listener = UdpSocket::bind(self.address)?;
                 listener.set_nonblocking(true)?;
-                Kept::new(listener)
+                GuardedFd::new(listener)
             };
             // Without a descriptor or the port, this is retried within a second.
             if let Ok(listener) = listen() {

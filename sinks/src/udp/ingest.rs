@@ -5,7 +5,7 @@
 use crate::ctf::MetadataText;
 use crate::description::{ChannelDescription, EventDescription};
 use crate::error::SinkError;
-use fileguard::Kept;
+use fileguard::GuardedFd;
 use rustix::fs::{FileType, Mode, OFlags};
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -91,9 +91,9 @@ struct CreatedSocket {
 #[derive(Debug)]
 enum Input {
     /// A regular file, and whether it was read to its end.
-    File(Kept<File>, bool),
-    Fifo(Kept<File>),
-    Socket(Kept<UnixDatagram>),
+    File(GuardedFd<File>, bool),
+    Fifo(GuardedFd<File>),
+    Socket(GuardedFd<UnixDatagram>),
 }
 
 /// The messages of a round, as a packet.
@@ -119,7 +119,7 @@ impl Ingest {
                 return Err(failed(io::Error::new(io::ErrorKind::AddrInUse, reason)));
             }
             Ok(found) if found.file_type().is_file() => {
-                Input::File(File::open(path).and_then(Kept::new).map_err(failed)?, false)
+                Input::File(File::open(path).and_then(GuardedFd::new).map_err(failed)?, false)
             }
             Ok(_) => {
                 let reason = "it is neither a file nor a FIFO; name one of them, or a path that does not exist";
@@ -277,13 +277,13 @@ impl Input {
         if FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) != FileType::Fifo {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        Ok(Self::Fifo(Kept::new(file.into())?))
+        Ok(Self::Fifo(GuardedFd::new(file.into())?))
     }
 
     fn socket(path: &Path) -> io::Result<Self> {
         let socket = UnixDatagram::bind(path)?;
         socket.set_nonblocking(true)?;
-        Ok(Self::Socket(Kept::new(socket)?))
+        Ok(Self::Socket(GuardedFd::new(socket)?))
     }
 
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {

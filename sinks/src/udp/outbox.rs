@@ -1,6 +1,6 @@
 //! Sends datagrams to a client, many with one system call.
 
-use fileguard::Kept;
+use fileguard::GuardedFd;
 use rustix::net::{
     AddressFamily, MMsgHdr, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, bind, connect, sendmmsg,
     socket_with, sockopt,
@@ -18,7 +18,7 @@ const SEND_BUFFER: usize = 4 << 20;
 /// It is bound to the server's port. For datagrams and ICMP errors from this client, the kernel prefers it to the listening socket.
 #[derive(Debug)]
 pub(super) struct Outbox {
-    socket: Kept<UdpSocket>,
+    socket: GuardedFd<UdpSocket>,
     client: SocketAddr,
     buffers: Vec<Vec<u8>>,
     filled: usize,
@@ -52,7 +52,7 @@ impl Outbox {
         // The kernel reduces this to the maximum that it allows.
         let _ = sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER);
         let buffers = vec![Vec::new(); DATAGRAMS_PER_CALL];
-        Ok(Self { socket: Kept::new(socket.into())?, client, buffers, filled: 0, sent: 0 })
+        Ok(Self { socket: GuardedFd::new(socket.into())?, client, buffers, filled: 0, sent: 0 })
     }
 
     /// Discards unsent datagrams and a pending error.

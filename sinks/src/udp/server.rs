@@ -10,7 +10,7 @@ use super::worker::Worker;
 use crate::account::Account;
 use crate::error::SinkError;
 use crate::udp_stats::{UdpStats, UdpWatch};
-use fileguard::Kept;
+use fileguard::GuardedFd;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
@@ -43,7 +43,7 @@ pub struct UdpServer {
     address: SocketAddr,
     queue: Arc<PacketQueue>,
     counters: Arc<Counters>,
-    listener: Option<(Kept<UdpSocket>, UdpOptions)>,
+    listener: Option<(GuardedFd<UdpSocket>, UdpOptions)>,
     ingest: Option<StreamId>,
     thread: Option<JoinHandle<()>>,
 }
@@ -68,7 +68,7 @@ impl UdpServer {
         let listen = || -> io::Result<_> {
             let listener = UdpSocket::bind(requested)?;
             listener.set_nonblocking(true)?;
-            Ok((listener.local_addr()?, Kept::new(listener)?, PacketQueue::new(options.limit, options.drops)?))
+            Ok((listener.local_addr()?, GuardedFd::new(listener)?, PacketQueue::new(options.limit, options.drops)?))
         };
         let (address, listener, queue) = listen().map_err(|error| {
             let mend = match error.kind() {

@@ -6,7 +6,7 @@
 
 use super::local;
 use crate::name;
-use crate::traced::{Chosen, Function, Given, Options, Value, returned};
+use crate::traced::{Function, FunctionArgument, Options, SpanField, Value, returned};
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
@@ -65,7 +65,7 @@ pub(crate) fn traced(options: &Options, function: &Function) -> Result<TokenStre
 }
 
 /// Declares and begins the span. With `err`, also creates the function that records an error.
-fn begin(options: &Options, function: &Function, fields: &[Chosen]) -> Result<TokenStream> {
+fn begin(options: &Options, function: &Function, fields: &[SpanField]) -> Result<TokenStream> {
     let Function { attributes, signature, .. } = function;
     let Options { krate, parent, err, .. } = options;
     let [span, failed, id, error] = ["span", "failed", "id", "error"].map(local);
@@ -83,9 +83,9 @@ fn begin(options: &Options, function: &Function, fields: &[Chosen]) -> Result<To
     let docs: Vec<_> = docs.filter(|attribute| matches!(attribute.meta, syn::Meta::NameValue(_))).collect();
     let conditions: Vec<_> = (0..).map(|n| format_ident!("__TRACEPOINT_HAS_{n}")).take(fields.len()).collect();
     let constants = fields.iter().zip(&conditions).filter_map(|(field, condition)| constant(krate, field, condition));
-    let names: Vec<_> = fields.iter().map(|Chosen { name, .. }| name).collect();
-    let types = fields.iter().map(|Chosen { ty, .. }| ty);
-    let declared = fields.iter().zip(&conditions).map(|(Chosen { name, kind, value, .. }, condition)| {
+    let names: Vec<_> = fields.iter().map(|SpanField { name, .. }| name).collect();
+    let types = fields.iter().map(|SpanField { ty, .. }| ty);
+    let declared = fields.iter().zip(&conditions).map(|(SpanField { name, kind, value, .. }, condition)| {
         let condition = is_conditional(value).then(|| quote!(#[__tracepoint_if(#condition)]));
         quote!(#condition #name: #kind = #name)
     });
@@ -131,8 +131,10 @@ fn is_conditional(value: &Value) -> bool {
 }
 
 /// The constant that determines whether an argument is a field.
-fn constant(krate: &Path, field: &Chosen, condition: &Ident) -> Option<TokenStream> {
-    let Chosen { name, ty: argument, value: Value::Argument(Given { ty, cfg, is_named, .. }), .. } = field else {
+fn constant(krate: &Path, field: &SpanField, condition: &Ident) -> Option<TokenStream> {
+    let SpanField { name, ty: argument, value: Value::Argument(FunctionArgument { ty, cfg, is_named, .. }), .. } =
+        field
+    else {
         return None;
     };
     let (is_there, is_absent) = cfg_pair(cfg);
@@ -155,8 +157,8 @@ fn constant(krate: &Path, field: &Chosen, condition: &Ident) -> Option<TokenStre
 }
 
 /// The value that the function passes.
-fn value(krate: &Path, Chosen { ty: argument, value, .. }: &Chosen) -> TokenStream {
-    let Given { place, cfg, .. } = match value {
+fn value(krate: &Path, SpanField { ty: argument, value, .. }: &SpanField) -> TokenStream {
+    let FunctionArgument { place, cfg, .. } = match value {
         Value::Expression(value) => return value.clone(),
         Value::Argument(given) => given,
     };

@@ -1,6 +1,6 @@
 //! The arguments of a function with `#[traced]`, and the fields that they can become.
 
-use super::{Chosen, Given, Value};
+use super::{FunctionArgument, SpanField, Value};
 use crate::field::plain;
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -30,15 +30,15 @@ impl<'f> Argument<'f> {
     }
 
     /// The field for this argument, if its type is the one that the type's name suggests; `None` if no field type has this name.
-    pub(super) fn field(&self, generics: &Generics, is_named: bool) -> Option<Chosen> {
+    pub(super) fn field(&self, generics: &Generics, is_named: bool) -> Option<SpanField> {
         let Self { name, ty, references, attributes } = self;
         let (kind, argument) = of_type(ty, generics)?;
         let stars = (0..*references).map(|_| quote!(*));
         let cfg = attributes.iter().filter(|attribute| attribute.path().is_ident("cfg"));
         let cfg = cfg.filter_map(|attribute| attribute.meta.require_list().ok().map(|list| list.tokens.clone()));
-        let given = Given { ty: quote!(#ty), place: quote!(&#(#stars)*#name), cfg: cfg.collect(), is_named };
+        let given = FunctionArgument { ty: quote!(#ty), place: quote!(&#(#stars)*#name), cfg: cfg.collect(), is_named };
         let ty = syn::parse2(argument).ok()?;
-        Some(Chosen { name: (*name).clone(), kind, ty, value: Value::Argument(given) })
+        Some(SpanField { name: (*name).clone(), kind, ty, value: Value::Argument(given) })
     }
 }
 

@@ -4,17 +4,17 @@
 use super::super::account::Loss;
 use super::super::config::Policy;
 use super::super::flush_handshake::Switch;
-use super::super::packet::{Closing, PacketPtr};
+use super::super::packet::{PacketEnd, PacketPtr};
 use super::super::packet_header::{HEADER_SIZE, PacketHeader, bits};
 use super::super::slots::sequence_of;
 use super::growth::Growth;
-use super::{Buffer, MAX_AGE, Refused, WAKE_AT};
+use super::{Buffer, MAX_AGE, RecordError, WAKE_AT};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 impl Buffer {
     /// Ensures that a packet with room for `size` bytes is open, opening the next one if necessary. Returns the offset of the free bytes.
-    /// With `may_grow`, the event is recorded in a large ring if it is refused as [`Refused::Outgrown`].
+    /// With `may_grow`, the event is recorded in a large ring if it is refused as [`RecordError::Outgrown`].
     #[cold]
     #[inline(never)]
     pub(in crate::channel) fn next_packet(
@@ -23,18 +23,18 @@ impl Buffer {
         tid: u32,
         time: u64,
         may_grow: bool,
-    ) -> Result<usize, Refused> {
+    ) -> Result<usize, RecordError> {
         let packet_size = self.packet_size();
         if size > packet_size - HEADER_SIZE {
             return Err(match &self.growth {
                 None => Loss::TooLarge.into(),
-                Some(_) if may_grow => Refused::Outgrown,
+                Some(_) if may_grow => RecordError::Outgrown,
                 // No large ring is ready.
                 Some(_) => Loss::NoRing.into(),
             });
         }
         match self.handshake.may_switch() {
-            Switch::Busy => return Err(Refused::Writing),
+            Switch::Busy => return Err(RecordError::Writing),
             Switch::Close if self.has_records() => {
                 failpoint!(SwitchRequested, self.stream.instance);
                 self.close();
@@ -52,7 +52,7 @@ impl Buffer {
         let next = self.counters().closed.load(Ordering::Relaxed) + u64::from(open);
         if let Some(growth) = &self.growth {
             if may_grow && (growth.is_outgrown() || !self.is_free(next)) {
-                return Err(Refused::Outgrown);
+                return Err(RecordError::Outgrown);
             }
         }
         if self.policy != Policy::Overwrite && !self.has_free_slot(next) {
@@ -174,7 +174,7 @@ impl Buffer {
     /// Closes the open packet. The caller is the owner between `enter` and `leave`, or the flusher inside `try_close`.
     pub(super) fn close(&self) {
         let packet = PacketPtr(self.packet.load(Ordering::Relaxed));
-        let closing = Closing {
+        let closing = PacketEnd {
             time: self.last_time.load(Ordering::Relaxed),
             content: self.used.load(Ordering::Relaxed),
             events_discarded: self.counters().discarded.get(),

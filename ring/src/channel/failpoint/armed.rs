@@ -19,7 +19,7 @@ pub enum Action {
 
 /// A point, the stream for which it counts, and the action to execute each time the point has been passed `every` times.
 #[derive(Debug)]
-struct Armed {
+struct ArmedPoint {
     point: Point,
     instance: u64,
     every: u64,
@@ -28,7 +28,7 @@ struct Armed {
 }
 
 /// The armed points. Only [`arm`] may block on an entry: `get` is a load.
-static ARMED: [OnceLock<Armed>; 4] = [const { OnceLock::new() }; 4];
+static ARMED: [OnceLock<ArmedPoint>; 4] = [const { OnceLock::new() }; 4];
 /// See [`watch`].
 static WATCHED: OnceLock<&'static [AtomicU64]> = OnceLock::new();
 
@@ -40,7 +40,7 @@ static WATCHED: OnceLock<&'static [AtomicU64]> = OnceLock::new();
 /// If `every` is 0, or if four points are armed already. A point stays armed until the process ends.
 pub fn arm(point: Point, instance: u64, every: u64, action: Action) {
     assert!(every > 0, "`every` counts from 1");
-    let mut armed = Armed { point, instance, every, action, passed: AtomicU64::new(0) };
+    let mut armed = ArmedPoint { point, instance, every, action, passed: AtomicU64::new(0) };
     for entry in &ARMED {
         match entry.set(armed) {
             Ok(()) => return,

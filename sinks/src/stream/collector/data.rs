@@ -5,7 +5,7 @@ use crate::stream::connection::write_parts;
 use crate::stream::queue::QueuedPacket;
 use crate::stream::streams::SentStream;
 use crate::stream::throttle::{FrameLayout, Ticket};
-use fileguard::Kept;
+use fileguard::GuardedFd;
 use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, sendmmsg};
 use std::io::{self, IoSlice};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -25,14 +25,14 @@ const MIN_MTU: u32 = 576;
 /// The transport of packets.
 #[derive(Debug)]
 pub(super) enum Data {
-    Tcp(Kept<TcpStream>),
+    Tcp(GuardedFd<TcpStream>),
     Udp(Datagrams),
 }
 
 /// Datagrams to a collector.
 #[derive(Debug)]
 pub(super) struct Datagrams {
-    socket: Kept<UdpSocket>,
+    socket: GuardedFd<UdpSocket>,
     token: [u8; 16],
     /// Number of payload bytes in each fragment except the last.
     unit: usize,
@@ -185,7 +185,7 @@ impl Datagrams {
         socket.connect(to)?;
         socket.set_nonblocking(true)?;
         let unit = mtu.max(MIN_MTU) as usize - DatagramHeader::SIZE;
-        Ok(Self { socket: Kept::new(socket)?, token, unit, sent_at: Instant::now() })
+        Ok(Self { socket: GuardedFd::new(socket)?, token, unit, sent_at: Instant::now() })
     }
 
     /// Sends a probe. If it is lost, another one follows.

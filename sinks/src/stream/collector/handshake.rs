@@ -174,10 +174,10 @@ impl WelcomeInfo {
 /// Attaches a data connection.
 fn open_tcp(
     control: &mut Control,
-    data: fileguard::Kept<TcpStream>,
+    data: fileguard::GuardedFd<TcpStream>,
     welcome: &WelcomeInfo,
     deadline: Instant,
-) -> Result<fileguard::Kept<TcpStream>, ConnectionError> {
+) -> Result<fileguard::GuardedFd<TcpStream>, ConnectionError> {
     let mut done = 0;
     // 32 bytes fit into the buffer of a new socket.
     if !write_parts(&data, [&Attach { token: welcome.token }.encode(), &[]], &mut done, usize::MAX)? {

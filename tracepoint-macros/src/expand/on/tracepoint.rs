@@ -185,7 +185,7 @@ fn functions(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
             }
 
             #[inline(never)]
-            fn __tracepoint_fire_full(#(#names: #types,)* #entered: #krate::__macro_support::Entered) {
+            fn __tracepoint_fire_full(#(#names: #types,)* #entered: #krate::__macro_support::EventOrigin) {
                 #krate::__macro_support::fire_full::<#name>(&(#(#names,)*), #entered)
             }
 

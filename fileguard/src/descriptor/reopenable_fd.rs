@@ -1,7 +1,7 @@
 //! A file or directory that is reopened if the program has closed it.
 
-use super::checked::Checked;
-use super::kept::{Descriptor, Identity, Kept};
+use super::checked_fd::CheckedFd;
+use super::guarded_fd::{Descriptor, GuardedFd, Identity};
 use super::retry::{is_closed, pause, retried};
 use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
 use rustix::io::Errno;
@@ -21,32 +21,32 @@ type Prepare<T> = fn(&T) -> io::Result<()>;
 /// An open file or directory with its path. If the program has closed the descriptor, the next access opens the path again; it is an error if the
 /// path leads to another file by then. It can be closed between uses, to leave descriptors to the program.
 #[derive(Debug)]
-pub struct Reopened<T: Descriptor> {
+pub struct ReopenableFd<T: Descriptor> {
     /// Absolute path.
     path: PathBuf,
     flags: OFlags,
     identity: Identity,
     prepare: Option<Prepare<T>>,
     /// `None` until the next access.
-    open: Mutex<Option<Arc<Kept<T>>>>,
+    open: Mutex<Option<Arc<GuardedFd<T>>>>,
 }
 
-impl<T: Descriptor> Reopened<T> {
+impl<T: Descriptor> ReopenableFd<T> {
     /// Keeps `held`, which is open at `path`. It is reopened with these flags.
     ///
     /// # Errors
     ///
     /// If the descriptor cannot be examined, or `path` is relative and the working directory is unknown.
     pub fn new(held: T, path: &Path, flags: OFlags) -> io::Result<Self> {
-        Self::keeping(Checked::of(held)?, path, flags)
+        Self::keeping(CheckedFd::of(held)?, path, flags)
     }
 
     /// The same for a descriptor that has been checked already.
     ///
     /// # Errors
     ///
-    /// The same as for [`Reopened::new`].
-    pub fn keeping(opened: Checked<T>, path: &Path, flags: OFlags) -> io::Result<Self> {
+    /// The same as for [`ReopenableFd::new`].
+    pub fn keeping(opened: CheckedFd<T>, path: &Path, flags: OFlags) -> io::Result<Self> {
         let kept = opened.keep();
         let (path, identity) = (std::path::absolute(path)?, kept.identity());
         let flags = flags.difference(OFlags::CREATE | OFlags::EXCL | OFlags::TRUNC).union(OFlags::CLOEXEC);
@@ -60,7 +60,7 @@ impl<T: Descriptor> Reopened<T> {
     /// If it cannot be opened, or `path` is relative and the working directory is unknown.
     pub fn open(path: &Path, flags: OFlags) -> io::Result<Self> {
         let open = || rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty());
-        Self::keeping(retried(|| Checked::opened(T::from(open()?), flags))?, path, flags)
+        Self::keeping(retried(|| CheckedFd::opened(T::from(open()?), flags))?, path, flags)
     }
 
     /// Calls `prepare` after each reopening.
@@ -86,21 +86,21 @@ impl<T: Descriptor> Reopened<T> {
     /// # Errors
     ///
     /// If it was closed and cannot be reopened.
-    pub fn get(&self) -> io::Result<Checked<T>> {
+    pub fn get(&self) -> io::Result<CheckedFd<T>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kept) = open.as_ref().filter(|kept| kept.is_open()) {
-            return Ok(Checked::compared(Arc::clone(kept)));
+            return Ok(CheckedFd::compared(Arc::clone(kept)));
         }
         if open.is_some() {
             pause();
         }
         let opened = rustix::fs::open(&self.path, self.flags, Mode::empty())?;
-        let kept = Kept::opened(T::from(opened), self.flags)?;
+        let kept = GuardedFd::opened(T::from(opened), self.flags)?;
         if kept.identity() != self.identity {
             return Err(io::Error::new(io::ErrorKind::NotFound, "another file is in its place"));
         }
         self.prepare.map_or(Ok(()), |prepare| prepare(kept.get()?))?;
-        Ok(Checked::compared(Arc::clone(open.insert(Arc::new(kept)))))
+        Ok(CheckedFd::compared(Arc::clone(open.insert(Arc::new(kept)))))
     }
 
     /// Closes the descriptor until the next access.
@@ -110,12 +110,12 @@ impl<T: Descriptor> Reopened<T> {
 }
 
 /// An open directory.
-impl Reopened<OwnedFd> {
+impl ReopenableFd<OwnedFd> {
     /// Makes a system call with the open directory, and repeats it if the program closes the directory meanwhile.
     ///
     /// # Errors
     ///
-    /// The errors of the call and of [`Reopened::get`].
+    /// The errors of the call and of [`ReopenableFd::get`].
     pub fn at<R>(&self, call: impl Fn(BorrowedFd<'_>) -> rustix::io::Result<R>) -> io::Result<R> {
         retried(|| Ok(call(self.get()?.as_fd())?))
     }
@@ -125,16 +125,16 @@ impl Reopened<OwnedFd> {
     /// # Errors
     ///
     /// If it cannot be opened.
-    pub fn file(&self, name: impl AsRef<OsStr>, flags: OFlags, mode: Mode) -> io::Result<Checked<File>> {
+    pub fn file(&self, name: impl AsRef<OsStr>, flags: OFlags, mode: Mode) -> io::Result<CheckedFd<File>> {
         let name = name.as_ref();
         let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let open = |flags, mode| self.at(|fd| openat(fd, name, flags, mode)).map(File::from);
-        match Checked::opened(open(flags, mode)?, flags) {
+        match CheckedFd::opened(open(flags, mode)?, flags) {
             // The file exists by now, so do not create it again.
             Err(error) if is_closed(&error) => {
                 pause();
                 let flags = flags.difference(OFlags::CREATE | OFlags::EXCL);
-                retried(|| Checked::opened(open(flags, Mode::empty())?, flags))
+                retried(|| CheckedFd::opened(open(flags, Mode::empty())?, flags))
             }
             opened => opened,
         }
@@ -145,9 +145,9 @@ impl Reopened<OwnedFd> {
     /// # Errors
     ///
     /// If it cannot be opened.
-    pub fn directory(&self, name: impl AsRef<OsStr>) -> io::Result<Checked<OwnedFd>> {
+    pub fn directory(&self, name: impl AsRef<OsStr>) -> io::Result<CheckedFd<OwnedFd>> {
         let flags = DIRECTORY | OFlags::CLOEXEC;
-        retried(|| Checked::opened(self.at(|fd| openat(fd, name.as_ref(), flags, Mode::empty()))?, flags))
+        retried(|| CheckedFd::opened(self.at(|fd| openat(fd, name.as_ref(), flags, Mode::empty()))?, flags))
     }
 
     /// Opens a directory in the directory, to be kept for longer. Symbolic links are not followed.

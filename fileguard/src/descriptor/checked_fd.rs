@@ -1,6 +1,6 @@
 //! A descriptor that has just been opened or compared.
 
-use super::kept::{Descriptor, Kept};
+use super::guarded_fd::{Descriptor, GuardedFd};
 use rustix::fs::OFlags;
 use std::io;
 use std::ops::Deref;
@@ -9,25 +9,25 @@ use std::sync::Arc;
 
 /// An open descriptor that has just been opened or compared, for immediate use.
 #[derive(Debug)]
-pub struct Checked<T: Descriptor>(Arc<Kept<T>>);
+pub struct CheckedFd<T: Descriptor>(Arc<GuardedFd<T>>);
 
-impl<T: Descriptor> Checked<T> {
+impl<T: Descriptor> CheckedFd<T> {
     /// Wraps a descriptor that has just been opened, is used immediately, and is then closed.
     ///
     /// # Errors
     ///
-    /// The same as for [`Kept::new`].
+    /// The same as for [`GuardedFd::new`].
     pub fn of(held: T) -> io::Result<Self> {
-        Kept::new(held).map(|kept| Self(Arc::new(kept)))
+        GuardedFd::new(held).map(|kept| Self(Arc::new(kept)))
     }
 
     /// Wraps a descriptor opened with these flags, for immediate use; it is then closed.
     pub(super) fn opened(held: T, flags: OFlags) -> io::Result<Self> {
-        Kept::opened(held, flags).map(|kept| Self(Arc::new(kept)))
+        GuardedFd::opened(held, flags).map(|kept| Self(Arc::new(kept)))
     }
 
     /// Wraps a descriptor that has just been compared.
-    pub(super) const fn compared(kept: Arc<Kept<T>>) -> Self {
+    pub(super) const fn compared(kept: Arc<GuardedFd<T>>) -> Self {
         Self(kept)
     }
 
@@ -37,12 +37,12 @@ impl<T: Descriptor> Checked<T> {
     }
 
     /// Keeps the descriptor for longer: it is then compared before each use.
-    pub fn keep(self) -> Arc<Kept<T>> {
+    pub fn keep(self) -> Arc<GuardedFd<T>> {
         self.0
     }
 }
 
-impl<T: Descriptor> Deref for Checked<T> {
+impl<T: Descriptor> Deref for CheckedFd<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -50,7 +50,7 @@ impl<T: Descriptor> Deref for Checked<T> {
     }
 }
 
-impl<T: Descriptor> AsFd for Checked<T> {
+impl<T: Descriptor> AsFd for CheckedFd<T> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         (**self).as_fd()
     }

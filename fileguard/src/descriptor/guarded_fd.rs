@@ -1,7 +1,7 @@
 //! A descriptor identified by its inode.
 
 use super::closing::close;
-use super::retry::{Closed, is_closed};
+use super::retry::{ClosedFdError, is_closed};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
 use rustix::io::fcntl_dupfd_cloexec;
@@ -44,13 +44,13 @@ impl Identity {
 /// program may still close the descriptor between the comparison and the use; user space cannot exclude that. The use then fails, because the number
 /// is not in use yet: files of the program get low numbers, and files of the library rotate through the high ones.
 #[derive(Debug)]
-pub struct Kept<T: Descriptor> {
+pub struct GuardedFd<T: Descriptor> {
     /// `Some` until the value is dropped.
     held: Option<T>,
     identity: Identity,
 }
 
-impl<T: Descriptor> Kept<T> {
+impl<T: Descriptor> GuardedFd<T> {
     /// Keeps the descriptor of `held`, with a high number if one is free.
     ///
     /// # Errors
@@ -66,7 +66,7 @@ impl<T: Descriptor> Kept<T> {
     ///
     /// # Errors
     ///
-    /// The same as for [`Kept::new`].
+    /// The same as for [`GuardedFd::new`].
     pub fn with_its_number(held: T) -> io::Result<Self> {
         Self::checked(held, OFlags::empty())
     }
@@ -79,7 +79,7 @@ impl<T: Descriptor> Kept<T> {
     /// Compares the flags after reading the inode. They differ if the program has closed the number since it was opened, and has reused it.
     fn checked(held: T, marks: OFlags) -> io::Result<Self> {
         let refused = || io::Error::new(io::ErrorKind::Unsupported, "the descriptor has no inode of its own");
-        let closed = || io::Error::other(Closed(held.as_fd().as_raw_fd()));
+        let closed = || io::Error::other(ClosedFdError(held.as_fd().as_raw_fd()));
         let is_marked = || Ok::<_, io::Error>(marks.is_empty() || fcntl_getfl(&held)?.contains(marks));
         let found = Identity::of(&held).and_then(|of| if is_shared(of) { Err(refused()) } else { Ok(of) });
         match found.and_then(|of| if is_marked()? { Ok(of) } else { Err(closed()) }) {
@@ -105,7 +105,7 @@ impl<T: Descriptor> Kept<T> {
             // Meanwhile the program has closed the low number, and reused it for a file of its own.
             Ok(_) => {
                 close(high);
-                Err(io::Error::other(Closed(held.as_fd().as_raw_fd())))
+                Err(io::Error::other(ClosedFdError(held.as_fd().as_raw_fd())))
             }
             Err(error) => {
                 std::mem::forget(high);
@@ -129,7 +129,7 @@ impl<T: Descriptor> Kept<T> {
             Some(held) if self.is_open() => Ok(held),
             held => {
                 let number = held.as_ref().map_or(-1, |held| held.as_fd().as_raw_fd());
-                Err(io::Error::other(Closed(number)))
+                Err(io::Error::other(ClosedFdError(number)))
             }
         }
     }
@@ -138,13 +138,13 @@ impl<T: Descriptor> Kept<T> {
         self.identity
     }
 
-    /// The owner without a check: for [`Checked`](crate::Checked), which is created after a check.
+    /// The owner without a check: for [`CheckedFd`](crate::CheckedFd), which is created after a check.
     pub(crate) const fn held(&self) -> Option<&T> {
         self.held.as_ref()
     }
 }
 
-impl<T: Descriptor> Drop for Kept<T> {
+impl<T: Descriptor> Drop for GuardedFd<T> {
     fn drop(&mut self) {
         let is_open = self.is_open();
         match self.held.take() {
@@ -186,14 +186,14 @@ fn numbers() -> Range<i32> {
 mod tests {
     use super::super::closing::close_number;
     use super::*;
-    use crate::{Checked, Reopened, Waker};
+    use crate::{CheckedFd, ReopenableFd, Waker};
     use rustix::io::fcntl_getfd;
     use std::fs::File;
     use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
 
     /// Simulates a program that closes the descriptor, and reuses its number for `other`.
-    fn reuse<T: Descriptor>(kept: &Kept<T>, other: &File) -> File {
+    fn reuse<T: Descriptor>(kept: &GuardedFd<T>, other: &File) -> File {
         let number = kept.held().expect("it is held").as_fd().as_raw_fd();
         close_number(number).expect("it is open");
         let reused = fcntl_dupfd_cloexec(other, number).expect("it is free");
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn a_descriptor_of_the_program_is_neither_used_nor_closed() -> io::Result<()> {
         let mut other = tempfile::tempfile()?;
-        let kept = Kept::new(tempfile::tempfile()?)?;
+        let kept = GuardedFd::new(tempfile::tempfile()?)?;
         kept.get()?.write_all(b"ours")?;
         assert!(numbers().contains(&kept.get()?.as_raw_fd()));
         let reused = reuse(&kept, &other);
@@ -236,8 +236,8 @@ mod tests {
     /// Dropping one of them as the standard library does would abort a debug build.
     #[test]
     fn descriptors_that_the_program_has_closed_are_dropped_in_silence() -> io::Result<()> {
-        let kept = Kept::new(tempfile::tempfile()?)?;
-        let opened = Checked::of(tempfile::tempfile()?)?;
+        let kept = GuardedFd::new(tempfile::tempfile()?)?;
+        let opened = CheckedFd::of(tempfile::tempfile()?)?;
         for number in [kept.get()?.as_raw_fd(), opened.as_raw_fd()] {
             close_number(number)?;
         }
@@ -245,14 +245,14 @@ mod tests {
         // A number that no other test gets.
         let closed = File::from(fcntl_dupfd_cloexec(&tempfile::tempfile()?, 960)?);
         close_number(closed.as_raw_fd())?;
-        assert!(Kept::new(closed).is_err_and(|error| is_closed(&error)));
+        assert!(GuardedFd::new(closed).is_err_and(|error| is_closed(&error)));
         Ok(())
     }
 
     #[test]
     fn a_socket_is_told_from_another_one() -> io::Result<()> {
         let (one, other) = UnixStream::pair()?;
-        let kept = Kept::new(one)?;
+        let kept = GuardedFd::new(one)?;
         let reused = reuse(&kept, &File::from(OwnedFd::from(other)));
         assert!(!kept.is_open());
         drop(kept);
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_descriptor_without_an_inode_of_its_own_is_refused() -> io::Result<()> {
-        let refused = Kept::new(eventfd(0, EventfdFlags::CLOEXEC)?).err().map(|error| error.kind());
+        let refused = GuardedFd::new(eventfd(0, EventfdFlags::CLOEXEC)?).err().map(|error| error.kind());
         assert_eq!(refused, Some(io::ErrorKind::Unsupported));
         Ok(())
     }
@@ -271,7 +271,7 @@ mod tests {
         let temp = tempfile::tempdir()?;
         let path = temp.path().join("file");
         let flags = OFlags::WRONLY | OFlags::APPEND;
-        let kept = Reopened::new(File::options().append(true).create(true).open(&path)?, &path, flags)?;
+        let kept = ReopenableFd::new(File::options().append(true).create(true).open(&path)?, &path, flags)?;
         (&*kept.get()?).write_all(b"one ")?;
         let number = kept.get()?.as_raw_fd();
         close_number(number)?;

@@ -5,7 +5,7 @@ use super::system;
 
 /// Both clocks at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Reading {
+pub(super) struct ClockSample {
     /// The counter, in ticks.
     pub(super) tsc: u64,
     /// `CLOCK_MONOTONIC`, in ns.
@@ -19,12 +19,12 @@ const ATTEMPTS: usize = 5;
 
 /// Reads the counter between two readings of the clock, several times, and returns the attempt with the smallest uncertainty. The counter
 /// is usable (see [`usable`](super::machine::usable)).
-pub(super) fn compare_clocks() -> Reading {
+pub(super) fn compare_clocks() -> ClockSample {
     let attempt = || {
         let begin = system::monotonic();
         let tsc = ordered_counter();
         let apart = system::monotonic().saturating_sub(begin);
-        Reading { tsc, ns: begin + apart / 2, uncertainty: apart.div_ceil(2) + 1 }
+        ClockSample { tsc, ns: begin + apart / 2, uncertainty: apart.div_ceil(2) + 1 }
     };
     let mut best = attempt();
     for _ in 1..ATTEMPTS {
