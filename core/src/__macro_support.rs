@@ -2,6 +2,7 @@
 
 mod list;
 
+pub use crate::error::RegisterError;
 pub use crate::fire::{Emitted, EventOrigin, Stage, derived, fire_fast, fire_full};
 pub use crate::key::Key;
 pub use crate::location::{Location, crate_name};

@@ -157,8 +157,6 @@ assert_eq!((paid.fired, paid.recorded), (1, 1));
 
 #[doc(hidden)]
 pub use tracepoint_core::__macro_support;
-#[doc(hidden)]
-pub use tracepoint_core::RegisterError;
 pub use tracepoint_core::{
     Level, Marker, Probe, TraceEnum, Tracepoint, context, define_trace, find, span, trace, trace_mark, traced,
 };

@@ -50,7 +50,7 @@ pub(super) fn tracepoint(block: &Block, tracepoint: &Tracepoint) -> TokenStream 
                 pub fn __tracepoint_register<#parameter>(
                     priority: ::core::primitive::i32,
                     probe: #parameter,
-                ) -> ::core::result::Result<#krate::Probe<#name>, #krate::RegisterError>
+                ) -> ::core::result::Result<#krate::Probe<#name>, #krate::__macro_support::RegisterError>
                 where
                     #parameter: ::core::ops::Fn(#(#types),*) + ::core::marker::Send + ::core::marker::Sync + 'static,
                 {

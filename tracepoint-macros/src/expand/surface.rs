@@ -95,7 +95,7 @@ pub(super) fn functions(krate: &Ident, tracepoint: &Tracepoint) -> TokenStream {
             #visibility fn #register<#probe>(
                 #parameter
                 probe: #probe,
-            ) -> ::core::result::Result<#krate::Probe<#name>, #krate::RegisterError>
+            ) -> ::core::result::Result<#krate::Probe<#name>, #krate::__macro_support::RegisterError>
             where
                 #probe: ::core::ops::Fn(#(#types),*) + ::core::marker::Send + ::core::marker::Sync + 'static,
             {

@@ -193,7 +193,7 @@ fn functions(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
             pub fn __tracepoint_register<#parameter>(
                 #priority: ::core::primitive::i32,
                 #probe: #parameter,
-            ) -> ::core::result::Result<#krate::Probe<#name>, #krate::RegisterError>
+            ) -> ::core::result::Result<#krate::Probe<#name>, #krate::__macro_support::RegisterError>
             where
                 #parameter: ::core::ops::Fn(#(#types),*) + ::core::marker::Send + ::core::marker::Sync + 'static,
             {
