@@ -247,20 +247,6 @@ mod tests {
         }
 
         fn give_back(&self, _: u64) {}
-
-        fn note(&self, _: Option<&io::Error>) {}
-
-        fn recent_refusal(&self) -> Option<io::Error> {
-            None
-        }
-
-        fn choose_size(&self, sizes: &[usize]) -> usize {
-            sizes[0]
-        }
-
-        fn overflow_limit(&self, configured: usize) -> usize {
-            configured
-        }
     }
 
     /// Otherwise two processes that start at once could both stay below the cap, each not counting the other's ring.

@@ -40,7 +40,6 @@ use crate::event::{Program, all_events};
 use budget_thread::BudgetThread;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tracepoint_core::channel::Channel;
 use tracepoint_reader::process::ProcessKey;
@@ -65,11 +64,7 @@ use tracepoint_sinks::{SinkId, SinkReport};
 /// Inside a probe no code can wait for a session: `stop` and all calls that change a session return an error there, and a session that is
 /// dropped there is ended by a separate thread, soon after.
 pub struct Session {
-    name: String,
-    /// The process that started it.
-    process: u32,
-    /// `None` if the recording had ended before.
-    shared: Option<Arc<SharedRecording>>,
+    shared: Arc<SharedRecording>,
     state: Arc<Mutex<SessionState>>,
     /// Checks the session's budget, if it has one.
     budget: Option<BudgetThread>,
@@ -88,17 +83,18 @@ impl Session {
         SessionBuilder::new(name.into())
     }
 
-    fn new(name: String, session: RunningSession, notices: Vec<Notice>) -> Result<Self, SessionError> {
-        let shared = session.recording.as_ref().and_then(Recording::shared);
+    fn new(session: RunningSession, notices: Vec<Notice>) -> Result<Self, SessionError> {
+        let stopped = || SessionError::Stopped { name: session.name.clone() };
+        let shared = session.recording.as_ref().map(|recording| Arc::clone(recording.shared())).ok_or_else(stopped)?;
         let has_budget = session.spec.as_ref().is_some_and(|spec| spec.budget.is_some());
         let state = Arc::new(Mutex::new(SessionState { session, notices }));
         let budget = has_budget.then(|| BudgetThread::start(&state)).transpose().map_err(SessionError::Thread)?;
-        Ok(Self { name, process: process::id(), shared, state, budget })
+        Ok(Self { shared, state, budget })
     }
 
     /// The session's name.
     pub fn name(&self) -> &str {
-        &self.name
+        self.shared.name()
     }
 
     /// Returns deviations from the description, from the start until now.
@@ -120,8 +116,7 @@ impl Session {
     ///
     /// Waits for a sink that is being written to.
     pub fn status(&self) -> Status {
-        let shared = self.shared.as_ref().filter(|_| self.is_ours());
-        shared.and_then(|shared| shared.status()).unwrap_or_default()
+        self.is_ours().then(|| self.shared.status()).flatten().unwrap_or_default()
     }
 
     /// Returns the results so far of the rules with a [statistic](Rule::statistic) in this process; empty in a forked child.
@@ -238,7 +233,7 @@ impl Session {
                 let others = recording.sinks().into_iter().filter(|(id, _)| *id != sink);
                 spec.sinks = others.map(|(_, spec)| spec).collect();
                 if spec.sinks.len() == before {
-                    return Err(SessionError::NoSuchSink { name: self.name.clone() });
+                    return Err(SessionError::NoSuchSink { name: self.name().to_owned() });
                 }
                 Ok(())
             },
@@ -286,9 +281,9 @@ impl Session {
         change: impl FnOnce(&mut SessionSpec) -> Result<(), SessionError>,
         added: Option<&Rule>,
     ) -> Result<(), SessionError> {
-        self.check_caller()?;
+        self.shared.check_caller()?;
         let mut state = self.lock();
-        let mut wanted = state.session.spec.clone().ok_or_else(|| self.stopped())?;
+        let mut wanted = state.session.spec.clone().ok_or_else(|| self.shared.stopped())?;
         change(&mut wanted)?;
         wanted.check_in_process().map_err(SessionError::Spec)?;
         state.apply(&wanted, added)
@@ -300,11 +295,11 @@ impl Session {
         describe: impl FnOnce(&mut SessionSpec, &Recording) -> Result<(), SessionError>,
         change: impl FnOnce(&mut Recording, &mut Vec<Notice>) -> Result<R, SessionError>,
     ) -> Result<R, SessionError> {
-        self.check_caller()?;
+        self.shared.check_caller()?;
         let mut state = self.lock();
         let SessionState { session, notices } = &mut *state;
-        let mut wanted = session.spec.clone().ok_or_else(|| self.stopped())?;
-        let recording = session.recording.as_mut().ok_or_else(|| self.stopped())?;
+        let mut wanted = session.spec.clone().ok_or_else(|| self.shared.stopped())?;
+        let recording = session.recording.as_mut().ok_or_else(|| self.shared.stopped())?;
         describe(&mut wanted, recording)?;
         wanted.check_in_process().map_err(SessionError::Spec)?;
         let result = change(recording, notices)?;
@@ -324,7 +319,7 @@ impl Session {
     /// [`SessionError::CannotRotate`] if no sink can rotate; [`SessionError::Rotate`] if a sink cannot start a new chunk, for example on a
     /// full disk: it continues in the current one. [`SessionError::Forked`] in a forked child, [`SessionError::InsideProbe`] inside a probe.
     pub fn rotate(&self) -> Result<Vec<PathBuf>, SessionError> {
-        self.shared()?.rotate()
+        self.shared.rotate()
     }
 
     /// Moves all events that this thread has fired until now to the sinks, without waiting for packets to be full or old: open packets are
@@ -338,7 +333,7 @@ impl Session {
     /// [`SessionError::Stopped`] if the session has stopped; in a forked child and inside a probe, as [`stop`](Self::stop). Errors of sinks
     /// are in [`Session::status`].
     pub fn flush(&self) -> Result<(), SessionError> {
-        self.shared()?.flush()
+        self.shared.flush()
     }
 
     /// Takes a snapshot while the session continues: writes the current contents of the rings, all committed events of all channels, as a
@@ -374,11 +369,7 @@ impl Session {
     /// [`SessionError::Snapshot`] if `out` is not empty or cannot be written, or if no ring can be read; [`SessionError::Stopped`] if the
     /// session has stopped, or is being stopped. In a forked child and inside a probe, as [`stop`](Self::stop).
     pub fn snapshot(&self, out: impl AsRef<Path>) -> Result<SnapshotSummary, SessionError> {
-        self.shared()?.snapshot(out.as_ref())
-    }
-
-    fn shared(&self) -> Result<&SharedRecording, SessionError> {
-        self.shared.as_deref().ok_or_else(|| self.stopped())
+        self.shared.snapshot(out.as_ref())
     }
 
     /// Ends the recording: disables the events, waits for those that are being written, moves the contents of the rings to the sinks, and
@@ -390,24 +381,9 @@ impl Session {
     /// complete. [`SessionError::Forked`] in a forked child, where nothing is done. [`SessionError::InsideProbe`] inside a probe; the
     /// session is then dropped.
     pub fn stop(self) -> Result<Summary, SessionError> {
-        self.check_caller()?;
+        self.shared.check_caller()?;
         let recording = self.lock().session.take_recording();
-        recording.map_or_else(|| Ok(Summary::new(self.name.clone(), Vec::new(), 0)?), Recording::stop)
-    }
-
-    /// Fails if the caller cannot wait for the session.
-    fn check_caller(&self) -> Result<(), SessionError> {
-        if !self.is_ours() {
-            return Err(SessionError::Forked { name: self.name.clone(), process: self.process });
-        }
-        if tracepoint_core::in_probe() {
-            return Err(SessionError::InsideProbe { name: self.name.clone() });
-        }
-        Ok(())
-    }
-
-    fn stopped(&self) -> SessionError {
-        SessionError::Stopped { name: self.name.clone() }
+        recording.map_or_else(|| Ok(Summary::new(self.name().to_owned(), Vec::new(), 0)?), Recording::stop)
     }
 
     fn lock(&self) -> MutexGuard<'_, SessionState> {
@@ -427,7 +403,7 @@ impl Session {
     }
 
     fn is_ours(&self) -> bool {
-        self.process == process::id()
+        self.shared.is_ours()
     }
 }
 
@@ -488,6 +464,6 @@ impl Drop for Session {
 
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session").field("name", &self.name).field("process", &self.process).finish_non_exhaustive()
+        f.debug_struct("Session").field("name", &self.name()).finish_non_exhaustive()
     }
 }

@@ -249,9 +249,24 @@ impl Bytes for Mapping {
 
 #[cfg(test)]
 mod tests {
-    use super::super::reservation::CountingPolicy;
+    use super::super::reservation::MemoryPolicy;
     use super::*;
     use std::os::unix::fs::FileExt;
+
+    /// Counts the bytes.
+    #[derive(Debug, Default)]
+    struct CountingPolicy(AtomicU64);
+
+    impl MemoryPolicy for CountingPolicy {
+        fn take(&self, bytes: u64) -> io::Result<()> {
+            self.0.fetch_add(bytes, Ordering::Relaxed);
+            Ok(())
+        }
+
+        fn give_back(&self, bytes: u64) {
+            self.0.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
 
     fn mapping(file: &File, pages: usize) -> io::Result<Mapping> {
         file.set_len((pages * PAGE) as u64)?;
@@ -282,8 +297,8 @@ mod tests {
 
     #[test]
     fn memory_that_is_given_back_is_not_resident_and_zero_when_it_is_taken_back() -> io::Result<()> {
-        let memory = Arc::new(CountingPolicy { used: AtomicU64::new(0), limit: 16 << 20 });
-        let used = || memory.used.load(Ordering::Relaxed);
+        let memory = Arc::new(CountingPolicy::default());
+        let used = || memory.0.load(Ordering::Relaxed);
         let mut mapping = Mapping::anonymous(4 * PAGE, Reservation::new(memory.clone(), 4 * PAGE)?)?;
         mapping.write(0, b"stays");
         mapping.write(PAGE, b"goes");

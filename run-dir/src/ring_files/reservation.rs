@@ -18,16 +18,22 @@ pub trait MemoryPolicy: fmt::Debug + Send + Sync {
     fn give_back(&self, bytes: u64);
 
     /// Stores the outcome of a request: `None`, or the error.
-    fn note(&self, refusal: Option<&io::Error>);
+    fn note(&self, _refusal: Option<&io::Error>) {}
 
     /// Returns the last refusal, if it is so recent that another attempt would be pointless.
-    fn recent_refusal(&self) -> Option<io::Error>;
+    fn recent_refusal(&self) -> Option<io::Error> {
+        None
+    }
 
     /// Chooses the size of the next ring from `sizes`, which descend.
-    fn choose_size(&self, sizes: &[usize]) -> usize;
+    fn choose_size(&self, sizes: &[usize]) -> usize {
+        sizes[0]
+    }
 
     /// Returns how many bytes the additional rings of threads that fill their own may take, of the `configured` number.
-    fn overflow_limit(&self, configured: usize) -> usize;
+    fn overflow_limit(&self, configured: usize) -> usize {
+        configured
+    }
 }
 
 /// Reserved memory, released on drop.
@@ -78,42 +84,5 @@ impl Drop for Reservation {
         if let Some(policy) = &self.policy {
             policy.give_back(*self.bytes.get_mut());
         }
-    }
-}
-
-/// A policy that counts the bytes, and refuses those beyond a limit.
-#[cfg(test)]
-#[derive(Debug)]
-pub(super) struct CountingPolicy {
-    pub(super) used: AtomicU64,
-    pub(super) limit: u64,
-}
-
-#[cfg(test)]
-impl MemoryPolicy for CountingPolicy {
-    fn take(&self, bytes: u64) -> io::Result<()> {
-        if self.used.fetch_add(bytes, Ordering::Relaxed) + bytes > self.limit {
-            self.give_back(bytes);
-            return Err(io::ErrorKind::QuotaExceeded.into());
-        }
-        Ok(())
-    }
-
-    fn give_back(&self, bytes: u64) {
-        self.used.fetch_sub(bytes, Ordering::Relaxed);
-    }
-
-    fn note(&self, _: Option<&io::Error>) {}
-
-    fn recent_refusal(&self) -> Option<io::Error> {
-        None
-    }
-
-    fn choose_size(&self, sizes: &[usize]) -> usize {
-        sizes[0]
-    }
-
-    fn overflow_limit(&self, configured: usize) -> usize {
-        configured
     }
 }

@@ -12,7 +12,7 @@ impl Recordings {
     pub(super) fn add(&self, recording: &Recording) {
         let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         running.retain(|handle| handle.is_running());
-        running.extend(recording.shared());
+        running.push(Arc::clone(recording.shared()));
     }
 
     /// Finds the recording of the session called `name`.

@@ -68,7 +68,7 @@ impl SessionFollower {
         events_changed: bool,
         deadline: Instant,
     ) -> bool {
-        self.session.ended.deadline = deadline;
+        self.session.ended.deadline = Some(deadline);
         self.owner_ended |= self.owner.as_ref().is_some_and(|owner| has_ended(owner));
         // `owner::is_over` also covers an owner that cannot be watched.
         let is_running = self.session.is_running();
@@ -170,15 +170,12 @@ impl SessionFollower {
         let report = self.session.apply(spec, target, matched, context.program(), start);
         self.notices = report.notices;
         if !report.errors.is_empty() {
-            // If this program was built without a sink, a retry cannot succeed.
             let is_final = spec.sinks.iter().any(|sink| SinkFeature::missing(sink).is_some());
-            let retry =
-                report.errors.iter().map(retry_after).find(|retry| *retry != Retry::WhenAwake).unwrap_or_default();
+            // Those of statistics come last, and can be retried in any case.
+            let mut retries = report.errors.iter().rev().map(|error| retry_after(error, is_final));
+            let retry = retries.find(|retry| *retry != Retry::WhenAwake).unwrap_or_default();
             let errors: Vec<_> = report.errors.iter().map(ToString::to_string).collect();
-            self.errors.fail(errors.join("; "), if is_final { Retry::Never } else { retry });
-        }
-        if !report.statistic_errors.is_empty() {
-            self.errors.fail(report.statistic_errors.join("; "), Retry::Later);
+            self.errors.fail(errors.join("; "), retry);
         }
         // The events that the budget has disabled stay in the acknowledgement until the session records again.
         if target == Target::Active {
@@ -199,7 +196,7 @@ impl SessionFollower {
     fn rotate(&mut self, number: u64) {
         let is_new = std::mem::replace(&mut self.rotations, number) != number;
         let Some(recording) = self.session.recording.as_ref().filter(|_| is_new) else { return };
-        let (chunks, error) = match recording.rotate() {
+        let (chunks, error) = match recording.shared().rotate() {
             Ok(chunks) => (chunks, None),
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
@@ -289,8 +286,11 @@ fn start(
 }
 
 /// Returns when to retry after the error.
-const fn retry_after(error: &SessionError) -> Retry {
+const fn retry_after(error: &SessionError, is_final: bool) -> Retry {
     match error {
+        SessionError::Statistic { .. } => Retry::Later,
+        // This program was built without a sink.
+        _ if is_final => Retry::Never,
         // There may be space later.
         SessionError::Start(_) | SessionError::Sink { .. } => Retry::Later,
         SessionError::NoChannelLeft { needed, .. } => Retry::WithChannels(*needed),

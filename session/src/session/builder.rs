@@ -240,8 +240,7 @@ impl SessionBuilder {
         let program = Program { key: ProcessKey::of_this_process(), executable: &process.executable, events: &all };
         settings.name = in_code::free_name(settings.name, &settings.place, &mut of_start);
         check_name(&settings.name)?;
-        let name = settings.name.clone();
-        let mut session = RunningSession::new(name.clone(), Some(program.key), None);
+        let mut session = RunningSession::new(settings.name.clone(), Some(program.key), None);
         let matched = session.match_rules(&spec, program);
         // Renaming is reported only for events that are recorded.
         notices.retain(|notice| {
@@ -256,8 +255,8 @@ impl SessionBuilder {
             let recording = Recording::start(settings, events, max_events, &mut of_start)?;
             in_code::write_triggers(&recording, &spec)?;
             in_code::publish(&recording, &spec);
-            if let Some((shared, dir)) = recording.shared().zip(on_panic) {
-                panic_snapshot::register(&shared, dir)?;
+            if let Some(dir) = on_panic {
+                panic_snapshot::register(recording.shared(), dir)?;
             }
             Ok(recording)
         };
@@ -266,7 +265,7 @@ impl SessionBuilder {
             return Err(error);
         }
         notices.extend(report.notices.into_iter().chain(of_start));
-        Session::new(name, session, notices)
+        Session::new(session, notices)
     }
 
     /// Sets what controllers of the recording set otherwise.

@@ -474,7 +474,7 @@ mod tests {
             while !sink.is_reached.load(Ordering::Relaxed) {
                 thread::yield_now();
             }
-            assert!(session.status_in_time().is_err() && session.rotate().is_err());
+            assert!(session.status_in_time().is_err() && session.shared().rotate().is_err());
         }
         drop(blocked);
         while switch(&mut session, &events).is_err() {

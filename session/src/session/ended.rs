@@ -8,14 +8,14 @@ use tracepoint_run_dir::StateDumpStatus;
 use tracepoint_run_dir::ack::{ChannelCounters, Counters};
 
 /// The ended recordings of a session, and the sum of their counters.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct EndedRecordings {
     /// Those whose sinks have not finished, each with its last status, which does not include the packets that the sinks have not yet taken.
     pub(crate) pending: Vec<(PendingSummary, Status)>,
     /// Pending recordings of a removed session of the same name.
     pub(crate) abandoned: Vec<PendingSummary>,
     /// The time until which the end of a recording waits for its sinks.
-    pub(crate) deadline: Instant,
+    pub(crate) deadline: Option<Instant>,
     /// The counters of the others, whose sinks have finished.
     pub(crate) counters: Counters,
     pub(crate) channels: ChannelCounters,
@@ -26,18 +26,6 @@ pub(crate) struct EndedRecordings {
 }
 
 impl EndedRecordings {
-    pub(super) fn new() -> Self {
-        Self {
-            pending: Vec::new(),
-            abandoned: Vec::new(),
-            deadline: Instant::now(),
-            counters: Counters::default(),
-            channels: ChannelCounters::default(),
-            state_dumps: Vec::new(),
-            error: None,
-        }
-    }
-
     /// Disables the events of a recording with this last status, and lets its sinks finish in the background.
     pub(super) fn begin(&mut self, recording: Recording, last_status: Status) {
         self.state_dumps = recording.state_dumps();
@@ -70,8 +58,7 @@ impl EndedRecordings {
 
     /// Forgets the recordings: another session has the name.
     pub(super) fn renew(&mut self) {
-        let abandoned = self.take_pending();
-        *self = Self { abandoned, deadline: self.deadline, ..Self::new() };
+        *self = Self { abandoned: self.take_pending(), deadline: self.deadline, ..Self::default() };
     }
 
     fn add(&mut self, ended: Result<Summary, SessionError>, last_status: &Status) {

@@ -17,7 +17,7 @@ use crate::session_dirs::SessionDirs;
 use crate::state::{Round, Runs};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::thread;
@@ -36,7 +36,7 @@ use tracepoint_sinks::{ClockInfo, CtfError, Drain, Sink, SinkError, SinkReport, 
 /// A recording. Dropping it ends it.
 #[derive(Debug)]
 pub(crate) struct Recording {
-    name: String,
+    shared: Arc<SharedRecording>,
     /// `None` once it has stopped, and in a forked child.
     parts: ProcessBound<RecordingParts>,
 }
@@ -165,17 +165,17 @@ impl Recording {
             channels,
             rings,
             sinks,
-            shared,
+            shared: Arc::clone(&shared),
             trace,
             trace_name,
             drained_remotely,
             dumps,
         };
-        Ok(Self { name, parts: ProcessBound::new(parts) })
+        Ok(Self { shared, parts: ProcessBound::new(parts) })
     }
 
     pub(crate) fn name(&self) -> &str {
-        &self.name
+        self.shared.name()
     }
 
     /// The parts, unless the recording has stopped. `None` in a forked child, which must not touch them.
@@ -205,15 +205,9 @@ impl Recording {
         self.parts().map(|parts| parts.dumps.status()).unwrap_or_default()
     }
 
-    /// Returns the part for any thread; `None` once it has stopped.
-    pub(crate) fn shared(&self) -> Option<Arc<SharedRecording>> {
-        self.parts().map(|parts| Arc::clone(&parts.shared))
-    }
-
-    /// Makes the sinks that can rotate continue in a new chunk.
-    pub(crate) fn rotate(&self) -> Result<Vec<PathBuf>, SessionError> {
-        let cannot = || SessionError::CannotRotate { name: self.name.clone() };
-        self.parts().ok_or_else(cannot)?.shared.rotate()
+    /// Returns the part for any thread.
+    pub(crate) const fn shared(&self) -> &Arc<SharedRecording> {
+        &self.shared
     }
 
     /// Ends the recording, and waits for its sinks.
@@ -221,7 +215,7 @@ impl Recording {
         let cut_off = self.parts().and_then(|parts| parts.rings.cut_off.clone());
         let reports = self.take().map(RecordingParts::stop).unwrap_or_default();
         let cut_off_pages = cut_off.map_or(0, |pages| pages.load(Ordering::Relaxed));
-        Ok(Summary::new(self.name.clone(), reports, cut_off_pages)?)
+        Ok(Summary::new(self.name().to_owned(), reports, cut_off_pages)?)
     }
 
     /// Takes the parts out, if they belong to this process.
@@ -238,7 +232,7 @@ impl Recording {
         }
         // Without the enclosing events a reader could not tell state from new events.
         if parts.events.switch_state_on(&parts.channels, &parts.drain, &parts.rings.store).is_ok() {
-            parts.dumps.run(&due, &self.name, parts.channels.first());
+            parts.dumps.run(&due, self.shared.name(), parts.channels.first());
         } else {
             parts.dumps.skip(&due);
         }

@@ -36,7 +36,7 @@ use crate::event::{PlannedEvent, Program};
 use crate::rule_match::{Matcher, RuleMatch};
 use crate::session_dirs::SessionDirs;
 use crate::state::Round;
-use crate::statistics::{PlannedStatistic, RunningStatistics};
+use crate::statistics::RunningStatistics;
 use crate::trigger::{InProcessTriggers, TriggerOwner, WatchResult};
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -51,11 +51,12 @@ use tracepoint_sinks::SinkError;
 const MAX_PENDING: usize = 3;
 
 /// The state that a description requests of a session in this process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Target {
     /// It records, computes its statistics, and watches its triggers.
     Active,
     /// It records nothing, and watches only the triggers that start it. The results of its statistics stay.
+    #[default]
     Stopped,
     /// It was destroyed, or its owner has ended.
     Over,
@@ -66,26 +67,17 @@ pub(crate) enum Target {
 pub(crate) struct ApplyReport {
     /// Deviations of the recording from the description.
     pub(crate) notices: Vec<Notice>,
-    /// The errors of the recording.
+    /// The errors of the recording, and of rules whose statistics cannot be computed.
     pub(crate) errors: Vec<SessionError>,
-    /// The errors of rules whose statistics cannot be computed.
-    pub(crate) statistic_errors: Vec<String>,
     /// For each watched trigger its id, and the number of events or statistics that it watches, or the error.
     pub(crate) triggers: Vec<WatchResult>,
 }
 
 impl ApplyReport {
-    fn has_failed(&self) -> bool {
-        !self.errors.is_empty() || !self.statistic_errors.is_empty()
-    }
-
     /// Returns the first error.
     pub(crate) fn take_error(&mut self) -> Option<SessionError> {
         if !self.errors.is_empty() {
             return Some(self.errors.remove(0));
-        }
-        if let Some(reason) = self.statistic_errors.first() {
-            return Some(SessionError::Statistic { reason: reason.clone() });
         }
         let (id, reason) = self.triggers.iter().find_map(|(id, watched)| Some((id, watched.as_ref().err()?)))?;
         Some(SessionError::Spec(SpecError::Invalid { reason: format!("trigger `{id}`: {reason}") }))
@@ -93,7 +85,7 @@ impl ApplyReport {
 }
 
 /// A session in this process. Dropping it ends it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct RunningSession {
     pub(crate) name: String,
     /// This process, if it has started the session in code.
@@ -119,21 +111,7 @@ pub(crate) struct RunningSession {
 impl RunningSession {
     /// Creates a session without a recording; `in_code` is this process if it starts the session in code.
     pub(crate) fn new(name: String, in_code: Option<ProcessKey>, dirs: Option<SessionDirs>) -> Self {
-        Self {
-            name,
-            in_code,
-            dirs,
-            spec: None,
-            target: Target::Stopped,
-            matcher: Matcher::default(),
-            budget: BudgetWatch::default(),
-            events: 0,
-            statistics: RunningStatistics::default(),
-            triggers: InProcessTriggers::default(),
-            recording: None,
-            last_status: Status::default(),
-            ended: EndedRecordings::new(),
-        }
+        Self { name, in_code, dirs, ..Self::default() }
     }
 
     /// Matches the rules of a description with the events of the program; [`apply`](Self::apply) uses the result.
@@ -178,12 +156,23 @@ impl RunningSession {
         } else {
             self.record(spec, &events, start, &mut report)
         };
-        if self.in_code.is_some() && report.has_failed() {
+        if self.in_code.is_some() && !report.errors.is_empty() {
             return report;
         }
         self.events = events.iter().map(|event| &event.name).collect::<BTreeSet<_>>().len();
-        report.statistic_errors = self.compute(spec, target, statistics);
-        if self.in_code.is_some() && report.has_failed() {
+        let failed = match target {
+            Target::Active => self.statistics.follow(self.dirs.as_ref(), spec.limits.memory, statistics),
+            Target::Stopped => {
+                self.statistics.stop();
+                Vec::new()
+            }
+            Target::Over => {
+                self.statistics.remove();
+                Vec::new()
+            }
+        };
+        report.errors.extend(failed.into_iter().map(|reason| SessionError::Statistic { reason }));
+        if self.in_code.is_some() && !report.errors.is_empty() {
             return report;
         }
         if let Some((recording, round)) = self.recording.as_mut().zip(round) {
@@ -234,16 +223,6 @@ impl RunningSession {
         }
     }
 
-    /// Computes these statistics while the session is active; returns the errors.
-    fn compute(&mut self, spec: &SessionSpec, target: Target, planned: Vec<PlannedStatistic>) -> Vec<String> {
-        match target {
-            Target::Active => return self.statistics.follow(self.dirs.as_ref(), spec.limits.memory, planned),
-            Target::Stopped => self.statistics.stop(),
-            Target::Over => self.statistics.remove(),
-        }
-        Vec::new()
-    }
-
     /// Watches the conditions of these triggers that this process detects itself.
     fn watch(&mut self, wanted: &[&TriggerSpec], program: Program<'_>) -> Vec<WatchResult> {
         let Some(run_dir) = self.dirs.as_ref().and_then(|dirs| dirs.run_dir.clone()) else { return Vec::new() };
@@ -264,7 +243,7 @@ impl RunningSession {
     /// [`ended`](Self::ended).
     fn end(&mut self) {
         if self.begin_end() {
-            self.ended.wait_until(self.ended.deadline);
+            self.ended.wait_until(self.ended.deadline.unwrap_or_else(Instant::now));
         }
     }
 

@@ -88,9 +88,14 @@ impl SharedRecording {
         *self.rings.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
+    /// Returns whether this process started it.
+    pub(super) fn is_ours(&self) -> bool {
+        self.process == process::id()
+    }
+
     /// Fails if the caller cannot wait for the recording.
-    fn check_caller(&self) -> Result<(), SessionError> {
-        if self.process != process::id() {
+    pub(super) fn check_caller(&self) -> Result<(), SessionError> {
+        if !self.is_ours() {
             return Err(SessionError::Forked { name: self.name.clone(), process: self.process });
         }
         if tracepoint_core::in_probe() {
@@ -99,7 +104,7 @@ impl SharedRecording {
         Ok(())
     }
 
-    fn stopped(&self) -> SessionError {
+    pub(super) fn stopped(&self) -> SessionError {
         SessionError::Stopped { name: self.name.clone() }
     }
 }
