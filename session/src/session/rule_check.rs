@@ -71,11 +71,7 @@ fn no_match(rule: &Rule, all: &[PlannedEvent]) -> SessionError {
         let nearest = nearest_names(&event, all.iter().map(|event| event.name.as_str()));
         return SessionError::NoMatch { rule: event, nearest };
     }
-    let levels: Vec<_> = all
-        .iter()
-        .filter(|event| rule.matches(&event.declared()))
-        .map(PlannedEvent::level)
-        .collect();
+    let levels: Vec<_> = all.iter().filter(|event| rule.matches(&event.declared())).map(PlannedEvent::level).collect();
     if let (Some(level), Some(most_important)) = (&rule.level, levels.iter().min()) {
         let reason = format!(
             "the levels of all {} events that `{}` matches are outside `{level}`; the most important of them is {most_important}",

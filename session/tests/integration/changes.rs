@@ -86,6 +86,21 @@ fn rules_are_added_and_removed_while_recording() -> Outcome {
     Ok(())
 }
 
+/// The rule also records, and its event was enabled before the statistic failed.
+#[test]
+fn a_rule_whose_statistic_finds_no_memory_changes_nothing() -> Outcome {
+    own_process!();
+    let channel = Channel::overwrite(16 << 10).at_first(1);
+    let builder = Session::builder("undone").events("changing:step").channel(channel);
+    let session = builder.memory(256 << 10).in_memory().start()?;
+    let rule = Rule::new("changing:other").statistic("hist(n) by n").record();
+    let error = session.enable(rule).expect_err("there is no memory").to_string();
+    assert!(error.contains("is not computed: the statistics of this process take 0 bytes"), "{error}");
+    assert_eq!((on(), session.spec().rules().count()), (vec!["changing:step".to_owned()], 1));
+    session.stop()?;
+    Ok(())
+}
+
 #[test]
 fn sinks_are_added_and_removed_while_recording() -> Outcome {
     own_process!();
