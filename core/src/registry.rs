@@ -4,7 +4,8 @@
 //! that is a dependency in `Cargo.toml` only, and never named in the source, is not linked at all: write `use that_crate as _;`.
 //!
 //! A program of several linked objects (Rust `dylib`s that share the core) has one table in each; where sites are patched, the
-//! constructor of each object registers its own (see [`crate::site`]). A `cdylib` links its own core.
+//! constructor of each object registers its own (see [`crate::site`]). A `cdylib` links its own core. The sections are our own there, next
+//! to those of the sites, because a slice of `linkme` covers one object; elsewhere it is `linkme`, which knows other object formats.
 
 #[cfg(patched_sites)]
 mod sections;

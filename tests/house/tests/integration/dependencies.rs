@@ -8,15 +8,10 @@ use tracepoint_house::root;
 const HEADING: &str = "| package | may depend on |";
 
 /// The packages that a library which declares tracepoints may compile: nothing else may be added to the core.
-const CORE: [&str; 15] = [
-    "crossbeam-utils",
+const CORE: [&str; 10] = [
     "libc",
     "linkme",
     "linkme-impl",
-    "lock_api",
-    "once_cell",
-    "parking_lot",
-    "parking_lot_core",
     "proc-macro2",
     "quote",
     "strsim",
