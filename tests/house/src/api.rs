@@ -5,29 +5,28 @@
 use crate::{root, rust_files};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use syn::{Attribute, Fields, ImplItem, Item, TraitItem, Type, UseTree, Visibility};
+use syn::{Attribute, ImplItem, Item, TraitItem, Type, UseTree, Visibility};
 
 /// The crates whose items the facade re-exports.
-const CRATES: [&str; 11] = [
-    "core",
-    "ring",
-    "session",
-    "session-spec",
-    "session-io",
-    "run-dir",
-    "controller",
-    "sinks",
-    "probes",
-    "reader",
-    "wire",
-];
+const CRATES: [&str; 10] =
+    ["core", "ring", "session", "session-spec", "session-io", "run-dir", "controller", "sinks", "probes", "reader"];
 
 /// The exported names, with the members of each type.
 #[derive(Default)]
 pub struct Api {
     /// Members by the path of the type, or of another item, within the facade.
     pub names: BTreeMap<String, BTreeSet<String>>,
-    files: BTreeMap<PathBuf, String>,
+    /// The public types of all crates, by folder and name.
+    types: BTreeMap<(&'static str, String), Members>,
+    /// The modules that are files of their own and exported by the root of their crate.
+    modules: BTreeSet<PathBuf>,
+}
+
+/// The members of the types of one name.
+#[derive(Default)]
+struct Members {
+    is_public: bool,
+    names: BTreeSet<String>,
 }
 
 impl Api {
@@ -38,9 +37,20 @@ impl Api {
     /// If a source cannot be read.
     pub fn read() -> Self {
         let mut api = Self::default();
-        for path in CRATES.iter().flat_map(|folder| rust_files(&root().join(folder).join("src"))) {
-            let text = std::fs::read_to_string(&path).expect("a source");
-            api.files.insert(path, text);
+        for folder in CRATES {
+            for path in rust_files(&root().join(folder).join("src")) {
+                let file = parse(&std::fs::read_to_string(&path).expect("a source"));
+                if path.ends_with("src/lib.rs") {
+                    let modules = file.items.iter().filter_map(|item| match item {
+                        Item::Mod(item) if is_public(&item.vis, &item.attrs) && item.content.is_none() => {
+                            Some(file_of(&path, &item.ident.to_string()))
+                        }
+                        _ => None,
+                    });
+                    api.modules.extend(modules);
+                }
+                api.add_types(folder, &file.items);
+            }
         }
         api.module(&root().join("tracepoint/src/lib.rs"), "");
         api
@@ -100,10 +110,10 @@ impl Api {
     fn name(&mut self, path: &[String], name: &str, exported: &str, prefix: &str) {
         let folder = path.first().and_then(|package| package.strip_prefix("tracepoint_"));
         let folder = folder.map(|folder| folder.replace('_', "-"));
-        let first = folder.as_deref().filter(|folder| CRATES.contains(folder));
+        let first = CRATES.into_iter().find(|other| folder.as_deref() == Some(other));
         let crates = || first.into_iter().chain(CRATES);
         let members = match name.starts_with(char::is_uppercase) && name.contains(char::is_lowercase) {
-            true => crates().find_map(|folder| self.members(folder, name)).unwrap_or_default(),
+            true => crates().find_map(|folder| self.members(folder, name)).cloned().unwrap_or_default(),
             false => BTreeSet::new(),
         };
         let full_name = format!("{prefix}{exported}");
@@ -112,65 +122,59 @@ impl Api {
         let source = |folder: &str| root().join(folder).join("src");
         let file = match name.strip_prefix("tracepoint_") {
             Some(folder) => Some(source(folder).join("lib.rs")),
-            None => crates().map(|folder| source(folder).join(format!("{name}.rs"))).find(|file| self.is_module(file)),
+            None => crates()
+                .map(|folder| source(folder).join(format!("{name}.rs")))
+                .find(|file| self.modules.contains(file)),
         };
         if let Some(file) = file {
             self.module(&file, &format!("{full_name}::"));
         }
     }
 
-    /// Whether a file is a module that its crate exports.
-    fn is_module(&self, file: &Path) -> bool {
-        let root = file.with_file_name("lib.rs");
-        let declaration = format!("pub mod {};", file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default());
-        self.files.contains_key(file) && self.files.get(&root).is_some_and(|text| text.contains(&declaration))
-    }
-
     /// The members of the public types of that name in a crate; `None` if it has none.
-    fn members(&self, folder: &str, name: &str) -> Option<BTreeSet<String>> {
-        let source = root().join(folder).join("src");
-        let mut members = BTreeSet::new();
-        let mut is_defined = false;
-        for (_, text) in self.files.range(source.clone()..).take_while(|(path, _)| path.starts_with(&source)) {
-            if text.contains(name) {
-                of_items(&parse(text).items, name, &mut is_defined, &mut members);
-            }
-        }
-        is_defined.then_some(members)
+    fn members(&self, folder: &'static str, name: &str) -> Option<&BTreeSet<String>> {
+        self.types.get(&(folder, name.to_owned())).filter(|members| members.is_public).map(|members| &members.names)
     }
-}
 
-/// Adds the members of a type that a module defines or implements.
-fn of_items(items: &[Item], name: &str, is_defined: &mut bool, members: &mut BTreeSet<String>) {
-    let fields = |fields: &Fields, members: &mut BTreeSet<String>| {
-        let public = fields.iter().filter(|field| is_public(&field.vis, &field.attrs));
-        members.extend(public.filter_map(|field| Some(field.ident.as_ref()?.to_string())));
-    };
-    for item in items {
-        match item {
-            Item::Struct(item) if item.ident == name && is_public(&item.vis, &item.attrs) => {
-                *is_defined = true;
-                fields(&item.fields, members);
+    /// Adds the public types that a module of a crate defines, and the methods that it implements.
+    fn add_types(&mut self, folder: &'static str, items: &[Item]) {
+        let mut add = |name: String, is_public: bool, names: Vec<String>| {
+            let members = self.types.entry((folder, name)).or_default();
+            members.is_public |= is_public;
+            members.names.extend(names);
+        };
+        for item in items {
+            match item {
+                Item::Struct(item) if is_public(&item.vis, &item.attrs) => {
+                    let fields = item.fields.iter().filter(|field| is_public(&field.vis, &field.attrs));
+                    let names = fields.filter_map(|field| Some(field.ident.as_ref()?.to_string()));
+                    add(item.ident.to_string(), true, names.collect());
+                }
+                Item::Enum(item) if is_public(&item.vis, &item.attrs) => {
+                    let variants = item.variants.iter().filter(|variant| !is_hidden(&variant.attrs));
+                    add(item.ident.to_string(), true, variants.map(|variant| variant.ident.to_string()).collect());
+                }
+                Item::Trait(item) if is_public(&item.vis, &item.attrs) => {
+                    let methods = item.items.iter().filter_map(|item| match item {
+                        TraitItem::Fn(item) if !is_hidden(&item.attrs) => Some(format!("{}()", item.sig.ident)),
+                        _ => None,
+                    });
+                    add(item.ident.to_string(), true, methods.collect());
+                }
+                Item::Impl(item) if item.trait_.is_none() && !is_hidden(&item.attrs) => {
+                    let Type::Path(ty) = &*item.self_ty else { continue };
+                    let Some(ty) = ty.path.segments.last() else { continue };
+                    let methods = item.items.iter().filter_map(|item| match item {
+                        ImplItem::Fn(item) if is_public(&item.vis, &item.attrs) => {
+                            Some(format!("{}()", item.sig.ident))
+                        }
+                        ImplItem::Const(item) if is_public(&item.vis, &item.attrs) => Some(item.ident.to_string()),
+                        _ => None,
+                    });
+                    add(ty.ident.to_string(), false, methods.collect());
+                }
+                _ => {}
             }
-            Item::Enum(item) if item.ident == name && is_public(&item.vis, &item.attrs) => {
-                *is_defined = true;
-                members.extend(item.variants.iter().filter(|v| !is_hidden(&v.attrs)).map(|v| v.ident.to_string()));
-            }
-            Item::Trait(item) if item.ident == name && is_public(&item.vis, &item.attrs) => {
-                *is_defined = true;
-                members.extend(item.items.iter().filter_map(|item| match item {
-                    TraitItem::Fn(item) if !is_hidden(&item.attrs) => Some(format!("{}()", item.sig.ident)),
-                    _ => None,
-                }));
-            }
-            Item::Impl(item) if item.trait_.is_none() && is_of(&item.self_ty, name) && !is_hidden(&item.attrs) => {
-                members.extend(item.items.iter().filter_map(|item| match item {
-                    ImplItem::Fn(item) if is_public(&item.vis, &item.attrs) => Some(format!("{}()", item.sig.ident)),
-                    ImplItem::Const(item) if is_public(&item.vis, &item.attrs) => Some(item.ident.to_string()),
-                    _ => None,
-                }));
-            }
-            _ => {}
         }
     }
 }
@@ -186,10 +190,6 @@ fn file_of(parent: &Path, name: &str) -> PathBuf {
         _ => parent.with_extension(""),
     };
     directory.join(format!("{name}.rs"))
-}
-
-fn is_of(ty: &Type, name: &str) -> bool {
-    matches!(ty, Type::Path(ty) if ty.path.segments.last().is_some_and(|segment| segment.ident == name))
 }
 
 fn is_public(vis: &Visibility, attributes: &[Attribute]) -> bool {
