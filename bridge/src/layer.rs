@@ -61,11 +61,11 @@ fn tracepoints(metadata: &Metadata<'_>) -> Option<&'static Tracepoints> {
 /// Id and start time of a span, stored in its extensions. Ids come from the same sequence as `span!` ids, because a trace can contain both. Ids
 /// of `tracing` cannot be used: they are reused.
 #[derive(Clone, Copy)]
-struct Begun(Begin);
+struct SpanBegin(Begin);
 
 /// Returns the stored data of a span that this layer has seen.
 fn begun<S: Subscriber + for<'a> LookupSpan<'a>>(id: &Id, context: &Context<'_, S>) -> Option<Begin> {
-    context.span(id)?.extensions().get::<Begun>().map(|begun| begun.0)
+    context.span(id)?.extensions().get::<SpanBegin>().map(|begun| begun.0)
 }
 
 thread_local! {
@@ -116,7 +116,7 @@ where
         let Some(Tracepoints::Span { begin, .. }) = tracepoints(attributes.metadata()) else { return };
         let begun = Begin::new(SpanId::NONE);
         if let Some(span) = context.span(id) {
-            span.extensions_mut().replace(Begun(begun));
+            span.extensions_mut().replace(SpanBegin(begun));
         }
         if begin.is_on() {
             let parent = parent(attributes.parent(), attributes.is_contextual(), &context);
@@ -192,9 +192,9 @@ mod tests {
     }
 
     /// Counts the events that it sees.
-    struct Other(Arc<AtomicU64>);
+    struct CountingLayer(Arc<AtomicU64>);
 
-    impl<S: Subscriber> Layer<S> for Other {
+    impl<S: Subscriber> Layer<S> for CountingLayer {
         fn on_event(&self, _: &Event<'_>, _: Context<'_, S>) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn another_layer_sees_all_events_in_either_state() -> Result<(), Box<dyn std::error::Error>> {
         let seen = Arc::new(AtomicU64::new(0));
-        let both = tracing_subscriber::registry().with(layer()).with(Other(Arc::clone(&seen)));
+        let both = tracing_subscriber::registry().with(layer()).with(CountingLayer(Arc::clone(&seen)));
         tracing_core::dispatcher::with_default(&both.into(), || -> Result<(), Box<dyn std::error::Error>> {
             say(2);
             let marker = tracepoint_core::markers().find(|marker| marker.name().starts_with("bridge_test:"));
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn another_thread_switches_what_only_this_one_listens_to() -> Result<(), Box<dyn std::error::Error>> {
         let seen = Arc::new(AtomicU64::new(0));
-        let scoped = tracing_subscriber::registry().with(layer()).with(Other(Arc::clone(&seen)));
+        let scoped = tracing_subscriber::registry().with(layer()).with(CountingLayer(Arc::clone(&seen)));
         let _scope = tracing_subscriber::util::SubscriberInitExt::set_default(scoped);
         let shout = |n: u64| tracing::info!(target: "bridge_scoped", n, "said");
         shout(1);
@@ -281,9 +281,9 @@ mod tests {
         })
     }
 
-    struct Loud;
+    struct PanickingDebug;
 
-    impl std::fmt::Debug for Loud {
+    impl std::fmt::Debug for PanickingDebug {
         fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
             panic!("on purpose")
         }
@@ -293,7 +293,7 @@ mod tests {
     fn a_panic_of_what_formats_a_value_stays_here() -> Result<(), Box<dyn std::error::Error>> {
         let alone = tracing_subscriber::registry().with(layer());
         tracing_core::dispatcher::with_default(&alone.into(), || -> Result<(), Box<dyn std::error::Error>> {
-            let shout = |n: u64| tracing::info!(target: "bridge_loud", n, loud = ?Loud, "said");
+            let shout = |n: u64| tracing::info!(target: "bridge_loud", n, loud = ?PanickingDebug, "said");
             shout(1);
             let marker = tracepoint_core::markers().find(|marker| marker.name().starts_with("bridge_loud:"));
             let sum = Arc::new(Sum(AtomicU64::new(0)));

@@ -4,7 +4,7 @@
 use crate::output::in_line;
 use clap::Arg;
 use clap_complete::{ArgValueCandidates, CompletionCandidate};
-use tracepoint_controller::Listed;
+use tracepoint_controller::RunDirListing;
 use tracepoint_run_dir::ApplicationInfo;
 
 /// Makes `arg` complete to the names of running processes or existing sessions.
@@ -20,9 +20,9 @@ pub(crate) fn with_candidates(arg: Arg, verb: &str) -> Arg {
 fn processes() -> Vec<CompletionCandidate> {
     let candidate =
         |info: &ApplicationInfo| CompletionCandidate::new(info.pid.to_string()).help(Some(in_line(&info.name).into()));
-    Listed::look().processes.iter().map(candidate).collect()
+    RunDirListing::look().processes.iter().map(candidate).collect()
 }
 
 fn sessions() -> Vec<CompletionCandidate> {
-    Listed::look().sessions.into_iter().map(CompletionCandidate::new).collect()
+    RunDirListing::look().sessions.into_iter().map(CompletionCandidate::new).collect()
 }

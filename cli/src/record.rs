@@ -36,7 +36,7 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 use stop::StopCondition;
 use tracepoint_controller::{
-    Acknowledged, Application, Controller, KernelRecorder, KernelRecording, NamedSession, Recorder,
+    Acknowledgements, Application, Controller, KernelRecorder, KernelRecording, NamedSession, Recorder,
 };
 use tracepoint_run_dir::{Ack, AckState, Rights};
 use tracepoint_session_io::ControlError;
@@ -178,8 +178,8 @@ impl Record {
         }
         let ages = sinks.iter().filter_map(|sink| Some(sink.stream_settings()?.flush_age()));
         spec.flush_ms = ages.min().map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
-        spec.check_sinks(&sinks).map_err(|error| ControlError::Spec { session: name.clone(), error })?;
-        let failed = |error| ControlError::Spec { session: name.clone(), error };
+        spec.check_sinks(&sinks).map_err(|error| ControlError::SessionSpec { session: name.clone(), error })?;
+        let failed = |error| ControlError::SessionSpec { session: name.clone(), error };
         spec.check().map_err(failed)?;
         add(&mut spec, &name, &rules)?;
         if !self.wait && self.command.is_empty() {
@@ -319,7 +319,7 @@ impl Record {
     }
 
     /// Fails if none of the processes can record. Failures of some processes are in the report at the end.
-    fn require_one_process(&self, waited: &Acknowledged, recorder: &Recorder) -> Result<(), Failure> {
+    fn require_one_process(&self, waited: &Acknowledgements, recorder: &Recorder) -> Result<(), Failure> {
         report_silent(&waited.silent);
         waited.acks.iter().for_each(report_notices);
         let mut reasons: Vec<_> = waited.acks.iter().flat_map(unsupported_rules).collect();

@@ -7,26 +7,26 @@ mod application;
 pub(crate) mod find;
 mod in_code;
 mod leftover;
-mod listed;
+mod listing;
 mod matching;
+mod missing_feature;
 mod named;
 mod remove;
 mod restored;
 mod silence;
 mod snapshot;
-mod unbuilt;
 mod wait;
 
 pub use application::Application;
 pub use in_code::SessionInCode;
 pub use leftover::{Leftover, rings_behind};
-pub use listed::Listed;
-pub use matching::{Mismatch, Unmatched};
+pub use listing::RunDirListing;
+pub use matching::{Mismatch, UnmatchedRule};
+pub use missing_feature::MissingFeature;
 pub use named::NamedSession;
-pub use remove::Removed;
+pub use remove::DestroyResult;
 pub use silence::SilenceReason;
-pub use unbuilt::Unbuilt;
-pub use wait::Acknowledged;
+pub use wait::Acknowledgements;
 
 use std::path::Path;
 use std::time::Duration;
@@ -89,7 +89,7 @@ impl Controller {
     fn where_traced(run_dir: RunDir, pid: u32) -> Result<Self, ControlError> {
         let open = |name| match run_dir.open_subdir(name) {
             Err(error) if error.is_missing() => {
-                Err(ControlError::NotTraced { pid, run_dir: run_dir.path().to_owned() })
+                Err(ControlError::ProcessNotTraced { pid, run_dir: run_dir.path().to_owned() })
             }
             opened => Ok(opened?),
         };
@@ -120,14 +120,15 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// [`ControlError::Spec`] if a packet of a session that streams would take more than 10 s, in which case nothing is changed; and if the
+    /// [`ControlError::SessionSpec`] if a packet of a session that streams would take more than 10 s, in which case nothing is changed; and if the
     /// file cannot be written.
     pub fn set_bandwidth(&self, rate: Option<u64>) -> Result<(), ControlError> {
         if let Some(rate) = rate {
             let named = |name: String| Some((NamedSession::new(self, &name).spec().ok()?, name));
             let in_code = self.sessions_in_code().into_iter().filter_map(|session| Some((session.spec?, session.name)));
             for (spec, name) in self.sessions()?.into_iter().filter_map(named).chain(in_code) {
-                spec.check_bandwidth(&name, rate).map_err(|error| ControlError::Spec { session: name, error })?;
+                spec.check_bandwidth(&name, rate)
+                    .map_err(|error| ControlError::SessionSpec { session: name, error })?;
             }
         }
         Ok(bandwidth::set(self.store.run_dir().dir(), rate)?)
@@ -146,7 +147,7 @@ impl Controller {
         if has_left() {
             find::run_dir_of(pid).and_then(|run_dir| Self::where_traced(run_dir, pid))
         } else {
-            Err(ControlError::ChangedUser { pid, user, run_dir: self.path().to_owned() })
+            Err(ControlError::ProcessUserChanged { pid, user, run_dir: self.path().to_owned() })
         }
     }
 
@@ -197,7 +198,7 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// [`ControlError::NoProcess`] if there is no such process, [`ControlError::NotTraced`] if it has no agent.
+    /// [`ControlError::NoProcess`] if there is no such process, [`ControlError::ProcessNotTraced`] if it has no agent.
     pub fn process(&self, pid: u32) -> Result<Application, ControlError> {
         let key = find::key_of(pid).ok_or(ControlError::NoProcess { pid })?;
         let find = || -> Result<_, ControlError> {
@@ -210,7 +211,7 @@ impl Controller {
                 Ok(found.is_some())
             })?;
         }
-        found.ok_or_else(|| ControlError::NotTraced { pid, run_dir: self.path().to_owned() })
+        found.ok_or_else(|| ControlError::ProcessNotTraced { pid, run_dir: self.path().to_owned() })
     }
 
     /// The names of the sessions, sorted. The files of sessions that are over are removed, except for rings within the limits of
@@ -249,7 +250,7 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// [`ControlError::NoSession`] if there is none, [`ControlError::InCode`] if a program has started it in code, [`ControlError::Name`]
+    /// [`ControlError::NoSession`] if there is none, [`ControlError::SessionInCode`] if a program has started it in code, [`ControlError::SessionName`]
     /// if the name is invalid.
     pub fn session(&self, name: &str) -> Result<NamedSession<'_>, ControlError> {
         check_name(name).map_err(|error| ControlError::name(&error))?;
@@ -276,23 +277,23 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// [`ControlError::Exists`] or [`ControlError::InCode`] if there is one of that name; [`ControlError::Name`] or [`ControlError::Spec`]
+    /// [`ControlError::SessionExists`] or [`ControlError::SessionInCode`] if there is one of that name; [`ControlError::SessionName`] or [`ControlError::SessionSpec`]
     /// if the name or the description is invalid, a packet of its streams would take more than 10 s at the [cap](Self::bandwidth) of the
     /// run directory, or a sink cannot [replace](tracepoint_session_spec::CtfSinkSpec::existing) the contents of its directory.
     pub fn create(&self, name: &str, spec: &SessionSpec) -> Result<NamedSession<'_>, ControlError> {
         check_name(name).map_err(|error| ControlError::name(&error))?;
         let cap = || self.bandwidth().ok()?.rate;
         let checked = spec.check().and_then(|()| cap().map_or(Ok(()), |rate| spec.check_bandwidth(name, rate)));
-        checked.map_err(|error| ControlError::Spec { session: name.to_owned(), error })?;
+        checked.map_err(|error| ControlError::SessionSpec { session: name.to_owned(), error })?;
         if self.sessions()?.iter().any(|known| known == name) {
-            return Err(ControlError::Exists { name: name.to_owned() });
+            return Err(ControlError::SessionExists { name: name.to_owned() });
         }
         if let Some(error) = self.is_in_code(name) {
             return Err(error);
         }
         let _lock = self.store.lock()?;
         let mut spec = spec.clone();
-        let failed = |error: CtfError| ControlError::Spec {
+        let failed = |error: CtfError| ControlError::SessionSpec {
             session: name.to_owned(),
             error: SpecError::Invalid { reason: error.to_string() },
         };
@@ -314,7 +315,7 @@ impl Controller {
     fn make(&self, name: &str, spec: &SessionSpec) -> Result<(), ControlError> {
         let dir = self.store.sessions().subdir(name)?;
         if dir.file_len(SESSION).is_ok() {
-            return Err(ControlError::Exists { name: name.to_owned() });
+            return Err(ControlError::SessionExists { name: name.to_owned() });
         }
         put(&dir, name, spec, "create")
     }

@@ -7,8 +7,8 @@
 //! the helper that the kernel starts for a core dump.
 //!
 //! ```text
-//!   Controller::create ─▶ session.toml ─▶ bells ─▶ agents … acknowledge ─▶ NamedSession::wait ─▶ Acknowledged
-//!   Recorder ─▶ ring files of each process ─▶ sinks ─▶ Recorded
+//!   Controller::create ─▶ session.toml ─▶ bells ─▶ agents … acknowledge ─▶ NamedSession::wait ─▶ Acknowledgements
+//!   Recorder ─▶ ring files of each process ─▶ sinks ─▶ RecordedProcess
 //! ```
 //!
 //! There is no daemon: any number of controllers use the same directory, under its locks, and each may end at any time. The code shared
@@ -25,8 +25,8 @@ mod recorder;
 pub mod trigger;
 
 pub use controller::{
-    Acknowledged, Application, Controller, Leftover, Listed, Mismatch, NamedSession, Removed, SessionInCode,
-    SilenceReason, Unbuilt, Unmatched, rings_behind,
+    Acknowledgements, Application, Controller, DestroyResult, Leftover, Mismatch, MissingFeature, NamedSession,
+    RunDirListing, SessionInCode, SilenceReason, UnmatchedRule, rings_behind,
 };
 pub use kernel::{KernelError, KernelEvents, KernelRecorded, KernelRecorder, KernelRecording};
-pub use recorder::{Recorded, Recorder};
+pub use recorder::{RecordedProcess, Recorder};

@@ -11,12 +11,12 @@
 
 mod files;
 mod process;
-mod recorded;
+mod recorded_process;
 mod state;
 
 use crate::controller::NamedSession;
 use crate::trigger::RecorderWatch;
-pub use recorded::Recorded;
+pub use recorded_process::RecordedProcess;
 use state::State;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -126,7 +126,7 @@ impl Recorder {
     }
 
     /// The results of the processes that have ended, and the progress of those that are still recorded.
-    pub fn recorded(&self) -> Vec<Recorded> {
+    pub fn recorded(&self) -> Vec<RecordedProcess> {
         self.state.lock().recorded()
     }
 
@@ -147,7 +147,7 @@ impl Recorder {
 
     /// Ends the recording, after the session was stopped: drains all remaining packets of its processes. From processes that did not
     /// acknowledge (`silent`) it takes the packets that are committed by now; their accounts are incomplete.
-    pub fn finish(mut self, silent: &[ProcessKey]) -> Vec<Recorded> {
+    pub fn finish(mut self, silent: &[ProcessKey]) -> Vec<RecordedProcess> {
         self.stop();
         self.state.lock().finish(silent)
     }

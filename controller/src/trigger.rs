@@ -15,7 +15,7 @@ mod watchers;
 
 pub use client::Subscription;
 pub use fire::{TriggerOptions, TriggerStatus, trigger_fire, trigger_remove, trigger_set};
-pub use listener::{Listener, Received, Report};
+pub use listener::{Listener, Report, ReportKind};
 pub(crate) use recorder_watch::RecorderWatch;
 pub use tracepoint_session_io::trigger::{
     ActionResult, CORE_DUMP, CORE_DUMP_WITH_SIGNAL, CoreDump, Decoder, Detail, FIRE, FireOutcome, FireRequest,

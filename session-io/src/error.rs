@@ -16,7 +16,7 @@ pub enum ControlError {
     RunDir(RunDirError),
     /// The run directory belongs to another user.
     #[error("{reason}; run the command as that user (root: `tracectl --user {owner}`)")]
-    OtherUser {
+    RunDirOfOtherUser {
         /// The directory and its owner.
         reason: DirError,
         /// The owner's user id.
@@ -27,7 +27,7 @@ pub enum ControlError {
     Dir(#[from] DirError),
     /// The file system of the run directory is full.
     #[error("cannot write {}: its file system is full; make room there (`tracectl clean --purge`, `tracectl destroy NAME`)", path.display())]
-    NoRoom {
+    RunDirFull {
         /// The file.
         path: PathBuf,
     },
@@ -41,7 +41,7 @@ pub enum ControlError {
     #[error(
         "process {pid} cannot be inspected: {source}; run the command as the user of the process (root: `tracectl --user NAME`)"
     )]
-    Hidden {
+    ProcessHidden {
         /// Its id.
         pid: u32,
         /// The error of the operating system.
@@ -53,7 +53,7 @@ pub enum ControlError {
          tracepoint::Agent::start();` in its `main`",
         run_dir.display()
     )]
-    NotTraced {
+    ProcessNotTraced {
         /// Its id.
         pid: u32,
         /// The run directory in which its entry was expected.
@@ -65,7 +65,7 @@ pub enum ControlError {
          or name a directory in TRACEPOINT_RUN_DIR that this user may use",
         run_dir.display()
     )]
-    ChangedUser {
+    ProcessUserChanged {
         /// Its id.
         pid: u32,
         /// Its user's id.
@@ -75,7 +75,7 @@ pub enum ControlError {
     },
     /// The process has more rights than its user, and therefore does not offer control to the user.
     #[error("process {pid} offers no control to user {user}, who may not debug it: {reason}; {mend}")]
-    MoreRights {
+    ProcessPrivileged {
         /// Its id.
         pid: u32,
         /// Its user's id.
@@ -87,7 +87,7 @@ pub enum ControlError {
     },
     /// The name is not valid for a session.
     #[error("{reason}")]
-    Name {
+    SessionName {
         /// The name, and the reason why it is invalid.
         reason: String,
     },
@@ -104,7 +104,7 @@ pub enum ControlError {
         "the code of process {pid} has started the session {name}, and only that program changes it; choose another name (`tracectl create`), or \
          take what its rings hold (`tracectl snapshot {name} -o DIR`)"
     )]
-    InCode {
+    SessionInCode {
         /// The name.
         name: String,
         /// The process; the first one if there are several.
@@ -115,7 +115,7 @@ pub enum ControlError {
         "the session {name} names outputs or programs, and {reason}: a change would have them opened with your rights; have that user change it \
          (root: `tracectl --user NAME`), or destroy it (`tracectl destroy {name}`) and create your own"
     )]
-    NamedByOther {
+    SessionOfOtherUser {
         /// The name of the session.
         name: String,
         /// The author of its description.
@@ -123,7 +123,7 @@ pub enum ControlError {
     },
     /// The session's traces cannot be rotated.
     #[error("the session {name} cannot rotate: {reason}")]
-    CannotRotate {
+    SessionCannotRotate {
         /// Its name.
         name: String,
         /// The reason, and the command that helps.
@@ -134,13 +134,13 @@ pub enum ControlError {
     Snapshot(#[source] RecoverError),
     /// A session of that name exists already.
     #[error("there is a session {name} already; choose another name, or destroy it (`tracectl destroy {name}`)")]
-    Exists {
+    SessionExists {
         /// The name.
         name: String,
     },
     /// The session's description is invalid.
     #[error("the session {session} is invalid: {error}")]
-    Spec {
+    SessionSpec {
         /// Its name.
         session: String,
         /// The problem.
@@ -148,7 +148,7 @@ pub enum ControlError {
     },
     /// The session's file is damaged, or of another version.
     #[error("{}: {error}; repair the file, or destroy the session (`tracectl destroy NAME`)", path.display())]
-    Damaged {
+    SessionDamaged {
         /// The file.
         path: PathBuf,
         /// The problem.
@@ -159,7 +159,7 @@ pub enum ControlError {
 impl From<RunDirError> for ControlError {
     fn from(error: RunDirError) -> Self {
         match error.into_reason() {
-            reason @ DirError::Owner { owner, .. } => Self::OtherUser { reason, owner },
+            reason @ DirError::Owner { owner, .. } => Self::RunDirOfOtherUser { reason, owner },
             reason => Self::RunDir(reason.into()),
         }
     }
@@ -168,6 +168,6 @@ impl From<RunDirError> for ControlError {
 impl ControlError {
     /// Creates the error for a name that is not valid for a session.
     pub fn name(error: &NameError) -> Self {
-        Self::Name { reason: error.to_string() }
+        Self::SessionName { reason: error.to_string() }
     }
 }

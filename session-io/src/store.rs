@@ -166,7 +166,7 @@ impl<'a> StoredSession<'a> {
     ///
     /// # Errors
     ///
-    /// [`ControlError::NoSession`] if the session was removed meanwhile, [`ControlError::Damaged`] if its file cannot be parsed.
+    /// [`ControlError::NoSession`] if the session was removed meanwhile, [`ControlError::SessionDamaged`] if its file cannot be parsed.
     pub fn spec(&self) -> Result<SessionSpec, ControlError> {
         Ok(self.authored_spec()?.0)
     }
@@ -191,8 +191,8 @@ impl<'a> StoredSession<'a> {
     ///
     /// # Errors
     ///
-    /// The error of `change`, in which case nothing is changed; [`ControlError::NamedByOther`] if another user wrote the outputs or
-    /// programs of the session; [`ControlError::Spec`] if the result is invalid; and as [`StoredSession::spec`].
+    /// The error of `change`, in which case nothing is changed; [`ControlError::SessionOfOtherUser`] if another user wrote the outputs or
+    /// programs of the session; [`ControlError::SessionSpec`] if the result is invalid; and as [`StoredSession::spec`].
     pub fn change(
         &self,
         what: &str,
@@ -209,7 +209,7 @@ impl<'a> StoredSession<'a> {
             if is_destroyed(&spec) {
                 spec.open_nothing();
             } else if spec != before && spec.opens_what_is_named_in(&before) {
-                return Err(ControlError::NamedByOther { name: self.name.clone(), reason: author.distrust() });
+                return Err(ControlError::SessionOfOtherUser { name: self.name.clone(), reason: author.distrust() });
             }
         }
         if spec != before {
@@ -225,11 +225,11 @@ impl<'a> StoredSession<'a> {
     ///
     /// # Errors
     ///
-    /// [`ControlError::CannotRotate`] if the session has no CTF output, or is stopped; and as [`StoredSession::change`].
+    /// [`ControlError::SessionCannotRotate`] if the session has no CTF output, or is stopped; and as [`StoredSession::change`].
     pub fn rotate(&self) -> Result<Rotation, ControlError> {
         let mut number = 0;
         let generation = self.change("rotate", |spec| {
-            let refused = |reason: String| Err(ControlError::CannotRotate { name: self.name.clone(), reason });
+            let refused = |reason: String| Err(ControlError::SessionCannotRotate { name: self.name.clone(), reason });
             if !spec.sinks.iter().any(|sink| matches!(sink, SinkSpec::Ctf(_))) {
                 return refused("it has no CTF output; create the session with `-o`".to_owned());
             }
@@ -264,7 +264,7 @@ pub fn put(dir: &PrivateDir, name: &str, spec: &SessionSpec, what: &str) -> Resu
     if spec.owner.is_some_and(|owner| owner.pipe && is_this_process(&owner)) {
         hold(dir, &spec.id).map_err(|error| dir.failed("make", OWNER, error))?;
     }
-    let text = spec.to_toml_of(name).map_err(|error| ControlError::Spec { session: name.to_owned(), error })?;
+    let text = spec.to_toml_of(name).map_err(|error| ControlError::SessionSpec { session: name.to_owned(), error })?;
     let line = log_line(spec.generation, what);
     match dir.append_file(LOG).and_then(|log| (&*log).write_all(line.as_bytes())) {
         Err(error) if !is_no_room(&error) => return Err(dir.failed("write", LOG, error).into()),
@@ -272,7 +272,7 @@ pub fn put(dir: &PrivateDir, name: &str, spec: &SessionSpec, what: &str) -> Resu
     }
     dir.replace_authored(SESSION, text.as_bytes()).map_err(|error| {
         if is_no_room(&error) {
-            ControlError::NoRoom { path: dir.path().join(SESSION) }
+            ControlError::RunDirFull { path: dir.path().join(SESSION) }
         } else {
             dir.failed("write", SESSION, error).into()
         }
@@ -315,6 +315,6 @@ fn read_authored_spec(dir: &PrivateDir, name: &str) -> Result<(SessionSpec, Auth
 fn read_described(dir: &PrivateDir) -> Result<(SessionSpec, Author, Vec<u8>), ControlError> {
     let read = dir.read_authored(SESSION, SessionSpec::MAX_SIZE).map_err(|error| dir.failed("read", SESSION, error));
     let (bytes, author) = read?;
-    let damaged = |error| ControlError::Damaged { path: dir.path().join(SESSION), error };
+    let damaged = |error| ControlError::SessionDamaged { path: dir.path().join(SESSION), error };
     Ok((SessionSpec::parse(&bytes).map_err(damaged)?, author, bytes))
 }

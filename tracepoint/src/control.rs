@@ -31,8 +31,8 @@
 //! |---|---|
 //! | list processes, their tracepoints and sessions | [`Controller`], [`Application`], [`TracepointInfo`], [`SessionInCode`] |
 //! | create, change and end a session | [`NamedSession`], with a [`SessionSpec`](crate::session::SessionSpec) |
-//! | learn what each process did | [`Ack`], [`Acknowledged`], [`Removed`]; [`Unmatched`] rules |
-//! | record processes that have no sinks | [`Recorder`], [`Recorded`] |
+//! | learn what each process did | [`Ack`], [`Acknowledgements`], [`DestroyResult`]; [`UnmatchedRule`] rules |
+//! | record processes that have no sinks | [`Recorder`], [`RecordedProcess`] |
 //! | read statistics | [`SessionStatistics`], [`ProcessStatistics`] |
 //!
 //! There is no daemon: the run directory is the truth. A controller replaces files in it under a lock and wakes the agents; a process that
@@ -41,8 +41,8 @@
 //! Next: [`trigger`](crate::trigger), to act when something happens; the book: *Control from outside*, *The run directory*.
 
 pub use tracepoint_controller::{
-    Acknowledged, Application, Controller, Mismatch, NamedSession, Recorded, Recorder, Removed, SessionInCode,
-    Unmatched,
+    Acknowledgements, Application, Controller, DestroyResult, Mismatch, NamedSession, RecordedProcess, Recorder,
+    SessionInCode, UnmatchedRule,
 };
 pub use tracepoint_reader::process::{ProcessKey, ProcessKeyError};
 pub use tracepoint_run_dir::{

@@ -35,7 +35,7 @@ of [`TriggerError`]. The other items are the messages of the socket, for program
 pub use tracepoint_controller::trigger::{
     ActionResult, CORE_DUMP, CORE_DUMP_WITH_SIGNAL, CoreDump, Decoder, Detail, FIRE, FireOutcome, FireRequest,
     FiredTrigger, KeptSnapshot, Listener, MAX_PAYLOAD, Message, NOTIFICATION, Notification, Occurrence, PayloadTooLong,
-    Received, Report, SUBSCRIBE, Subscription, TriggerError, TriggerOptions, TriggerState, TriggerStatus, trigger_fire,
-    trigger_remove, trigger_report, trigger_set,
+    Report, ReportKind, SUBSCRIBE, Subscription, TriggerError, TriggerOptions, TriggerState, TriggerStatus,
+    trigger_fire, trigger_remove, trigger_report, trigger_set,
 };
 pub use tracepoint_session_spec::{TriggerAction, TriggerCondition, TriggerSpec};

@@ -55,9 +55,9 @@ impl Visit for Message<'_> {
 pub(super) fn is_logger() -> bool {
     static WAS_ASKED: AtomicBool = AtomicBool::new(false);
 
-    struct Asked;
+    struct LoggerProbe;
 
-    impl Subscriber for Asked {
+    impl Subscriber for LoggerProbe {
         fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
             Interest::sometimes()
         }
@@ -84,6 +84,6 @@ pub(super) fn is_logger() -> bool {
     }
 
     let question = log::Metadata::builder().level(Level::Error).target("tracepoint").build();
-    with_default(&Dispatch::new(Asked), || log::logger().enabled(&question));
+    with_default(&Dispatch::new(LoggerProbe), || log::logger().enabled(&question));
     WAS_ASKED.load(Ordering::Relaxed)
 }

@@ -3,7 +3,7 @@
 use crate::message;
 use crate::view::sender_note;
 use std::collections::BTreeSet;
-use tracepoint_controller::Recorded;
+use tracepoint_controller::RecordedProcess;
 
 /// The collectors for which a note was printed.
 #[derive(Debug, Default)]
@@ -11,7 +11,7 @@ pub(super) struct FarClocks(BTreeSet<String>);
 
 impl FarClocks {
     /// Prints notes for new ones.
-    pub(super) fn print_new(&mut self, recorded: &[Recorded]) {
+    pub(super) fn print_new(&mut self, recorded: &[RecordedProcess]) {
         for stream in recorded.iter().flat_map(|recorded| &recorded.streams) {
             let note = stream.clock_ns.and_then(|ahead| sender_note(&stream.to, ahead));
             if let Some(note) = note.filter(|_| self.0.insert(stream.to.clone())) {

@@ -1,17 +1,17 @@
 //! The packets that the recorder has taken from the rings, by process.
 
 use std::collections::BTreeMap;
-use tracepoint_controller::Recorded;
+use tracepoint_controller::RecordedProcess;
 use tracepoint_reader::process::ProcessKey;
 use tracepoint_run_dir::Ack;
 
 /// The sums by process.
 #[derive(Debug, Default)]
-pub(super) struct RecordedProcesses(BTreeMap<ProcessKey, Recorded>);
+pub(super) struct RecordedProcesses(BTreeMap<ProcessKey, RecordedProcess>);
 
 impl RecordedProcesses {
-    pub(super) fn new(recorded: &[Recorded]) -> Self {
-        let mut all: BTreeMap<ProcessKey, Recorded> = BTreeMap::new();
+    pub(super) fn new(recorded: &[RecordedProcess]) -> Self {
+        let mut all: BTreeMap<ProcessKey, RecordedProcess> = BTreeMap::new();
         for one in recorded {
             let Some(process) = one.process else { continue };
             // A process that records more than once has several entries.
@@ -33,11 +33,11 @@ impl RecordedProcesses {
         }
     }
 
-    pub(super) fn get(&self, process: ProcessKey) -> Option<&Recorded> {
+    pub(super) fn get(&self, process: ProcessKey) -> Option<&RecordedProcess> {
         self.0.get(&process)
     }
 
-    pub(super) fn all(&self) -> impl Iterator<Item = (ProcessKey, &Recorded)> {
+    pub(super) fn all(&self) -> impl Iterator<Item = (ProcessKey, &RecordedProcess)> {
         self.0.iter().map(|(process, recorded)| (*process, recorded))
     }
 }

@@ -14,7 +14,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tracepoint_controller::{Acknowledged, Application, KernelRecorded, NamedSession, Recorded, Recorder};
+use tracepoint_controller::{Acknowledgements, Application, KernelRecorded, NamedSession, RecordedProcess, Recorder};
 use tracepoint_reader::process::ProcessKey;
 use tracepoint_reader::recover::RecoveredProcess;
 use tracepoint_run_dir::{Ack, AckState, Counters, RuleAck};
@@ -83,7 +83,7 @@ pub(super) fn finish(
         failures.extend(own_notes.chain(&recorded.errors).map(|text| format!("process {pid}: {text}")));
     }
     let by_process = RecordedProcesses::new(&all);
-    let Acknowledged { mut acks, silent, .. } = waited;
+    let Acknowledgements { mut acks, silent, .. } = waited;
     let died: Vec<_> = acks.iter().filter(|ack| has_died(ack, &keys)).cloned().collect();
     for ack in died.iter().filter(|ack| by_process.get(ack.process).is_none()) {
         let (pid, name) = (ack.process.pid, &ack.name);
@@ -136,16 +136,16 @@ fn has_died(ack: &Ack, silent: &[ProcessKey]) -> bool {
 }
 
 /// True if the recorder could not create the sinks of a process.
-fn is_unrecorded(recorded: &Recorded) -> bool {
+fn is_unrecorded(recorded: &RecordedProcess) -> bool {
     recorded.counters.is_none() && recorded.outputs.is_empty() && !recorded.errors.is_empty()
 }
 
-fn is_silent(silent: &[ProcessKey], recorded: &Recorded) -> bool {
+fn is_silent(silent: &[ProcessKey], recorded: &RecordedProcess) -> bool {
     recorded.process.is_some_and(|process| silent.contains(&process))
 }
 
 /// The packets taken from a process that died.
-fn recovered(session: &NamedSession<'_>, process: ProcessKey, recorded: &Recorded) -> RecoveredProcess {
+fn recovered(session: &NamedSession<'_>, process: ProcessKey, recorded: &RecordedProcess) -> RecoveredProcess {
     let mut taken = RecoveredProcess::default();
     let counters = recorded.counters.clone().unwrap_or_default();
     session.name().clone_into(&mut taken.session);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::net::SocketAddr;
-use tracepoint_controller::Recorded;
+use tracepoint_controller::RecordedProcess;
 use tracepoint_reader::process::ProcessKey;
 use tracepoint_sinks::udp::UdpStats;
 
@@ -15,8 +15,8 @@ pub(super) struct Servers(BTreeSet<(ProcessKey, SocketAddr)>);
 
 impl Servers {
     /// Prints the servers that are new.
-    pub(super) fn print_new(&mut self, recorded: &[Recorded]) {
-        let of_process = |recorded: &Recorded| Some((recorded.process?, recorded.name.clone()));
+    pub(super) fn print_new(&mut self, recorded: &[RecordedProcess]) {
+        let of_process = |recorded: &RecordedProcess| Some((recorded.process?, recorded.name.clone()));
         let servers = recorded.iter().filter_map(|recorded| Some((of_process(recorded)?, &recorded.servers)));
         for ((process, name), server) in
             servers.flat_map(|(of, servers)| servers.iter().map(move |server| (of.clone(), server)))
@@ -42,8 +42,8 @@ pub(super) struct ServerCounts {
 
 impl ServerCounts {
     /// The counts of all servers.
-    pub(super) fn of(recorded: &[Recorded]) -> Vec<Self> {
-        let of_process = |recorded: &Recorded| {
+    pub(super) fn of(recorded: &[RecordedProcess]) -> Vec<Self> {
+        let of_process = |recorded: &RecordedProcess| {
             let pid = recorded.process.map_or(0, |process| process.pid);
             let served = recorded.served.iter().map(|(address, stats)| Self { pid, address: *address, stats: *stats });
             served.collect::<Vec<_>>()

@@ -67,7 +67,7 @@ impl Create {
         let controller = self.rules.controller()?;
         match controller.session(&self.name) {
             Err(ControlError::NoSession { .. }) => {}
-            Ok(_) => return Err(ControlError::Exists { name: self.name.clone() }.into()),
+            Ok(_) => return Err(ControlError::SessionExists { name: self.name.clone() }.into()),
             Err(error) => return Err(error.into()),
         }
         let rules = self.rules.rules(&controller, self.statistics.default_events(&[]))?;

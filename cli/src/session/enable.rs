@@ -79,7 +79,7 @@ impl Enable {
         spec.renew_budget();
         spec.sinks.extend(sinks.iter().cloned());
         self.channels.apply(spec);
-        let failed = |error| ControlError::Spec { session: self.name.clone(), error };
+        let failed = |error| ControlError::SessionSpec { session: self.name.clone(), error };
         rules.iter().try_for_each(|rule| spec.enable(rule).map(drop).map_err(failed))?;
         spec.check().map_err(failed)
     }

@@ -137,7 +137,7 @@ impl RouteArguments {
 
 /// Adds rules to the description of a session.
 pub(crate) fn add(spec: &mut SessionSpec, session: &str, rules: &[Rule]) -> Result<(), ControlError> {
-    let failed = |error| ControlError::Spec { session: session.to_owned(), error };
+    let failed = |error| ControlError::SessionSpec { session: session.to_owned(), error };
     rules.iter().try_for_each(|rule| spec.add_rule(rule).map(drop).map_err(failed))
 }
 

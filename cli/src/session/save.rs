@@ -36,7 +36,7 @@ impl Save {
             output::json(&spec)?;
             return Ok(Outcome::Success);
         }
-        let text = spec.to_toml().map_err(|error| ControlError::Spec { session: name.clone(), error })?;
+        let text = spec.to_toml().map_err(|error| ControlError::SessionSpec { session: name.clone(), error })?;
         output_file::write(self.file.as_deref().unwrap_or(Path::new("-")), text.as_bytes())?;
         Ok(Outcome::Success)
     }

@@ -36,7 +36,7 @@ impl Snapshot {
         let controller = self.session.controller()?;
         let mut computes = false;
         let path = match controller.session(&self.session.name) {
-            Err(error @ ControlError::InCode { .. }) => {
+            Err(error @ ControlError::SessionInCode { .. }) => {
                 controller.session_directory(&self.session.name).ok_or(error)?
             }
             session => {

@@ -132,7 +132,7 @@ impl Status {
 /// Asks the processes of a session for their counters; if its description is damaged, all processes.
 fn refresh(controller: &Controller, name: &str, timeout: Duration) -> Result<Vec<Application>, ControlError> {
     match controller.session(name)?.refresh(timeout) {
-        Err(ControlError::Damaged { .. }) => controller.refresh(timeout),
+        Err(ControlError::SessionDamaged { .. }) => controller.refresh(timeout),
         refreshed => refreshed,
     }
 }

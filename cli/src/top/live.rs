@@ -259,7 +259,7 @@ fn selection(rule: &Rule) -> Option<Rule> {
 }
 
 fn add(spec: &mut SessionSpec, rule: &Rule) -> Result<(), ControlError> {
-    let failed = |error| ControlError::Spec { session: "top".to_owned(), error };
+    let failed = |error| ControlError::SessionSpec { session: "top".to_owned(), error };
     spec.add_rule(rule).map(drop).map_err(failed)
 }
 

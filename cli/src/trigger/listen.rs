@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
 use tracepoint_controller::Recorder;
-use tracepoint_controller::trigger::{CoreDump, Listener, Received, Report};
+use tracepoint_controller::trigger::{CoreDump, Listener, Report, ReportKind};
 use tracepoint_run_dir::RunDir;
 
 /// Watches sessions from outside and fires their triggers
@@ -71,8 +71,8 @@ fn write(report: &Report) -> io::Result<()> {
     let mut out = output::styled();
     let sender = report.sender;
     write!(out, "{} ", humantime::format_rfc3339_seconds(SystemTime::now()))?;
-    match &report.received {
-        Received::CoreDump(core, triggers, answer) => {
+    match &report.kind {
+        ReportKind::CoreDump(core, triggers, answer) => {
             let CoreDump { pid, uid, .. } = core;
             write!(out, "process {pid} ({}) of user {uid} dumped core", core.executable.to_string_lossy())?;
             match &triggers[..] {
@@ -84,7 +84,7 @@ fn write(report: &Report) -> io::Result<()> {
                 }
             }
         }
-        Received::Occurred(session, occurrence, triggers, _) => {
+        ReportKind::Occurred(session, occurrence, triggers, _) => {
             write!(out, "{} in {session}", occurrence.condition)?;
             if occurrence.pid != 0 {
                 write!(out, ", process {}", occurrence.pid)?;
@@ -94,25 +94,25 @@ fn write(report: &Report) -> io::Result<()> {
             writeln!(out)?;
             triggers.iter().try_for_each(|trigger| writeln!(out, "  {}", fired(trigger)))?;
         }
-        Received::Later(triggers) => {
+        ReportKind::Later(triggers) => {
             writeln!(out, "after the time after")?;
             triggers.iter().try_for_each(|trigger| writeln!(out, "  {}", fired(trigger)))?;
         }
-        Received::Subscriber(session) => {
+        ReportKind::Subscriber(session) => {
             let of = session.as_ref().map_or_else(|| "all sessions".to_owned(), |session| format!("session {session}"));
             writeln!(out, "process {sender} subscribes to the notifications of {of}")?;
         }
-        Received::Refused(what, answer) => writeln!(out, "process {sender}: refused with {answer}: {what}")?,
-        Received::OtherUser(user) => writeln!(out, "process {sender} of user {user}: refused, it is another user's")?,
-        Received::Closed(reason) => writeln!(out, "process {sender}: closed, {reason}")?,
+        ReportKind::Refused(what, answer) => writeln!(out, "process {sender}: refused with {answer}: {what}")?,
+        ReportKind::OtherUser(user) => writeln!(out, "process {sender} of user {user}: refused, it is another user's")?,
+        ReportKind::Closed(reason) => writeln!(out, "process {sender}: closed, {reason}")?,
         _ => writeln!(out, "process {sender}")?,
     }
     out.flush()
 }
 
 fn as_json(report: &Report) -> Value {
-    let mut object = match &report.received {
-        Received::CoreDump(core, triggers, answer) => json!({
+    let mut object = match &report.kind {
+        ReportKind::CoreDump(core, triggers, answer) => json!({
             "type": "core_dump",
             "pid": core.pid,
             "uid": core.uid,
@@ -123,18 +123,18 @@ fn as_json(report: &Report) -> Value {
             "answer": answer,
             "triggers": triggers,
         }),
-        Received::Occurred(session, occurrence, triggers, answer) => json!({
+        ReportKind::Occurred(session, occurrence, triggers, answer) => json!({
             "type": "occurred",
             "session": session,
             "occurrence": occurrence,
             "answer": answer,
             "triggers": triggers,
         }),
-        Received::Later(triggers) => json!({ "type": "later", "triggers": triggers }),
-        Received::Subscriber(session) => json!({ "type": "subscriber", "session": session }),
-        Received::Refused(message, answer) => json!({ "type": "refused", "message": message, "answer": answer }),
-        Received::OtherUser(user) => json!({ "type": "other_user", "uid": user }),
-        Received::Closed(reason) => json!({ "type": "closed", "reason": reason }),
+        ReportKind::Later(triggers) => json!({ "type": "later", "triggers": triggers }),
+        ReportKind::Subscriber(session) => json!({ "type": "subscriber", "session": session }),
+        ReportKind::Refused(message, answer) => json!({ "type": "refused", "message": message, "answer": answer }),
+        ReportKind::OtherUser(user) => json!({ "type": "other_user", "uid": user }),
+        ReportKind::Closed(reason) => json!({ "type": "closed", "reason": reason }),
         _ => json!({ "type": "other" }),
     };
     object["sender"] = json!(report.sender);

@@ -34,8 +34,8 @@ pub(super) fn run_dir_of(pid: u32) -> Result<RunDir, ControlError> {
 
 /// Returns whether this result is possible for a process that offers its user no control, because it has more rights.
 const fn may_be_for_rights(expected: &Result<RunDir, ControlError>) -> bool {
-    use ControlError::{Hidden, NotTraced, OtherUser};
-    matches!(expected, Ok(_) | Err(Hidden { .. } | NotTraced { .. } | OtherUser { .. }))
+    use ControlError::{ProcessHidden, ProcessNotTraced, RunDirOfOtherUser};
+    matches!(expected, Ok(_) | Err(ProcessHidden { .. } | ProcessNotTraced { .. } | RunDirOfOtherUser { .. }))
 }
 
 /// Returns that error, if it is such a process.
@@ -43,7 +43,7 @@ fn more_rights(pid: u32) -> Option<ControlError> {
     let credentials = Credentials::of_process(&proc_of(pid)).ok()?;
     let user = credentials.user();
     let Excess { reason, mend } = credentials.beyond(user)?;
-    Some(ControlError::MoreRights { pid, user, reason, mend })
+    Some(ControlError::ProcessPrivileged { pid, user, reason, mend })
 }
 
 /// Returns whether the process has an entry there that it has not left. In another time namespace its start time may be rounded
@@ -63,13 +63,13 @@ fn proc_of(pid: u32) -> PathBuf {
 /// Returns the run directory of a process, as that process sees it now.
 fn expected_run_dir(pid: u32) -> Result<RunDir, ControlError> {
     let proc = proc_of(pid);
-    let hidden = |source| ControlError::Hidden { pid, source };
+    let hidden = |source| ControlError::ProcessHidden { pid, source };
     let (place, user) = (place_of(&proc).map_err(hidden)?, user(&proc).map_err(hidden)?);
     let path = if place.is_absolute() { seen_from(&proc, &place) } else { proc.join("cwd").join(place) };
     match RunDir::open(&path) {
         // The environment is under the control of the process's user. The process has no entry in a directory of another user.
-        Ok(run_dir) if !run_dir.is_of(user) => Err(ControlError::ChangedUser { pid, user, run_dir: path }),
-        Err(error) if error.is_missing() => Err(ControlError::NotTraced { pid, run_dir: path }),
+        Ok(run_dir) if !run_dir.is_of(user) => Err(ControlError::ProcessUserChanged { pid, user, run_dir: path }),
+        Err(error) if error.is_missing() => Err(ControlError::ProcessNotTraced { pid, run_dir: path }),
         opened => Ok(opened?),
     }
 }

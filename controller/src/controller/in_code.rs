@@ -53,7 +53,7 @@ impl Controller {
     pub fn statistics(&self, name: &str) -> Result<SessionStatistics, ControlError> {
         match self.session(name) {
             Ok(session) => session.statistics(),
-            Err(ControlError::InCode { .. }) => {
+            Err(ControlError::SessionInCode { .. }) => {
                 let dir = self.store.sessions().open_subdir(name)?;
                 Ok(SessionStatistics::read(&dir, |process| session_dir::is_recording(&dir, process)))
             }
@@ -65,7 +65,7 @@ impl Controller {
     pub(super) fn is_in_code(&self, name: &str) -> Option<ControlError> {
         let found = self.in_code(name);
         let pid = found.first()?.process.pid;
-        Some(ControlError::InCode { name: name.to_owned(), pid })
+        Some(ControlError::SessionInCode { name: name.to_owned(), pid })
     }
 
     /// Returns the sessions in code called `name`.

@@ -12,14 +12,14 @@ use tracepoint_session_spec::check_name;
 /// The living traced processes and the sessions of this user.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct Listed {
+pub struct RunDirListing {
     /// The processes, ordered by process id.
     pub processes: Vec<ApplicationInfo>,
     /// The names of the sessions, sorted.
     pub sessions: Vec<String>,
 }
 
-impl Listed {
+impl RunDirListing {
     /// Reads the run directory of this user; empty if it does not exist or cannot be read.
     pub fn look() -> Self {
         let Ok(run_dir) = RunDir::open(&RunDir::place()) else { return Self::default() };

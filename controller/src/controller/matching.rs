@@ -15,7 +15,7 @@ const ANSWER: Duration = Duration::from_millis(500);
 /// A rule that matches nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Unmatched {
+pub struct UnmatchedRule {
     /// The rule.
     pub rule: String,
     /// Number of traced processes that it was compared with.
@@ -40,7 +40,7 @@ pub enum Mismatch {
     Excluded,
 }
 
-impl fmt::Display for Unmatched {
+impl fmt::Display for UnmatchedRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { rule, processes, nearest, mismatch } = self;
         let of = match processes {
@@ -72,7 +72,7 @@ impl Controller {
     /// # Errors
     ///
     /// If the run directory cannot be read.
-    pub fn unmatched(&self, spec: &SessionSpec) -> Result<Vec<Unmatched>, ControlError> {
+    pub fn unmatched(&self, spec: &SessionSpec) -> Result<Vec<UnmatchedRule>, ControlError> {
         let unmatched = self.unmatched_by_list(spec)?;
         if unmatched.is_empty() {
             return Ok(unmatched);
@@ -82,7 +82,7 @@ impl Controller {
     }
 
     /// Returns the rules that match no event in the lists that the processes have published.
-    fn unmatched_by_list(&self, spec: &SessionSpec) -> Result<Vec<Unmatched>, ControlError> {
+    fn unmatched_by_list(&self, spec: &SessionSpec) -> Result<Vec<UnmatchedRule>, ControlError> {
         let mut counts = vec![0; spec.rules.len()];
         let mut names = BTreeSet::new();
         let (mut processes, mut records_any) = (0, false);
@@ -108,7 +108,7 @@ impl Controller {
                 0 => mismatch(rule, &names),
                 _ => (Mismatch::Excluded, Vec::new()),
             };
-            Unmatched { rule: rule.event.to_string(), processes, nearest, mismatch }
+            UnmatchedRule { rule: rule.event.to_string(), processes, nearest, mismatch }
         };
         let rules = spec.rules().zip(counts).filter_map(|(rule, count)| Some((rule.ok()?, count)));
         let rules = rules.filter(|(rule, count)| !rule.excludes() && (*count == 0 || is_all_excluded));

@@ -13,7 +13,7 @@ const MAX_NAMED: usize = 8;
 /// A cargo feature that a session needs for a sink, and the processes that were built without it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Unbuilt {
+pub struct MissingFeature {
     /// The feature, in the crate `tracepoint`.
     pub feature: &'static str,
     /// The functionality that the programs lack.
@@ -24,7 +24,7 @@ pub struct Unbuilt {
     pub others: usize,
 }
 
-impl fmt::Display for Unbuilt {
+impl fmt::Display for MissingFeature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { feature, what, processes, .. } = self;
         let named = processes.iter().take(MAX_NAMED).map(|(key, name)| format!("{} ({name})", key.pid));
@@ -46,8 +46,8 @@ impl Controller {
     /// # Errors
     ///
     /// If the run directory cannot be read.
-    pub fn unbuilt(&self, spec: &SessionSpec) -> Result<Vec<Unbuilt>, ControlError> {
-        let mut found: Vec<Unbuilt> = Vec::new();
+    pub fn unbuilt(&self, spec: &SessionSpec) -> Result<Vec<MissingFeature>, ControlError> {
+        let mut found: Vec<MissingFeature> = Vec::new();
         if spec.sinks.is_empty() {
             return Ok(found);
         }
@@ -68,7 +68,7 @@ impl Controller {
                 match found.iter_mut().find(|found| found.feature == *feature) {
                     Some(found) if !found.processes.contains(&process) => found.processes.push(process),
                     Some(_) => {}
-                    None => found.push(Unbuilt { feature, what, processes: vec![process], others: 0 }),
+                    None => found.push(MissingFeature { feature, what, processes: vec![process], others: 0 }),
                 }
             }
         }
@@ -87,7 +87,7 @@ mod tests {
     fn a_message_names_the_feature_and_the_processes() {
         let unbuilt = |count: u32| {
             let processes = (1..=count).map(|pid| (ProcessKey::new(pid, 7), format!("p{pid}"))).collect();
-            Unbuilt { feature: "stream", what: "streaming", processes, others: 0 }.to_string()
+            MissingFeature { feature: "stream", what: "streaming", processes, others: 0 }.to_string()
         };
         let one = "process 1 (p1) was built without streaming: build it with the cargo feature `stream` of tracepoint";
         assert_eq!(unbuilt(1), one);

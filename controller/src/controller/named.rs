@@ -57,7 +57,7 @@ impl<'a> NamedSession<'a> {
     ///
     /// # Errors
     ///
-    /// [`ControlError::NoSession`] if the session was removed meanwhile, [`ControlError::Damaged`] if its file cannot be parsed.
+    /// [`ControlError::NoSession`] if the session was removed meanwhile, [`ControlError::SessionDamaged`] if its file cannot be parsed.
     pub fn spec(&self) -> Result<SessionSpec, ControlError> {
         self.stored.spec()
     }
@@ -70,8 +70,8 @@ impl<'a> NamedSession<'a> {
     ///
     /// # Errors
     ///
-    /// The error of `change`, in which case nothing is changed; [`ControlError::NamedByOther`] if another user wrote the outputs or
-    /// programs of the session; [`ControlError::Spec`] if the result is invalid; and as [`NamedSession::spec`].
+    /// The error of `change`, in which case nothing is changed; [`ControlError::SessionOfOtherUser`] if another user wrote the outputs or
+    /// programs of the session; [`ControlError::SessionSpec`] if the result is invalid; and as [`NamedSession::spec`].
     pub fn change(
         &self,
         what: &str,
@@ -84,7 +84,7 @@ impl<'a> NamedSession<'a> {
     ///
     /// # Errors
     ///
-    /// [`ControlError::CannotRotate`] if the session has no CTF output, or is stopped; and as [`NamedSession::change`].
+    /// [`ControlError::SessionCannotRotate`] if the session has no CTF output, or is stopped; and as [`NamedSession::change`].
     pub fn rotate(&self) -> Result<Rotation, ControlError> {
         self.stored.rotate()
     }

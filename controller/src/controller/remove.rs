@@ -15,7 +15,7 @@ use tracepoint_session_spec::State;
 /// The remains of a destroyed session.
 #[derive(Debug, Default)]
 #[non_exhaustive]
-pub struct Removed {
+pub struct DestroyResult {
     /// The acknowledgements of the processes. In a process that is [ending](tracepoint_run_dir::AckState::Ending), a sink has not written everything
     /// yet.
     pub acks: Vec<Ack>,
@@ -32,8 +32,8 @@ impl NamedSession<'_> {
     /// # Errors
     ///
     /// If the session does not exist or cannot be removed. A damaged session can be destroyed as well.
-    pub fn destroy(&self, timeout: Duration, rings_of_dead: bool) -> Result<Removed, ControlError> {
-        let mut removed = Removed::default();
+    pub fn destroy(&self, timeout: Duration, rings_of_dead: bool) -> Result<DestroyResult, ControlError> {
+        let mut removed = DestroyResult::default();
         let mut id = String::new();
         let ended = self.change("destroy", |spec| {
             id.clone_from(&spec.id);
@@ -49,9 +49,9 @@ impl NamedSession<'_> {
                 (removed.acks, removed.silent) = (waited.acks, waited.silent);
             }
             // Agents also end a session whose file is removed, and removing a file needs no room.
-            Err(ControlError::NoRoom { .. }) => without_room = Some(id.clone()),
+            Err(ControlError::RunDirFull { .. }) => without_room = Some(id.clone()),
             // No process records for a damaged session; agents see that it is removed.
-            Err(ControlError::Damaged { .. }) => {}
+            Err(ControlError::SessionDamaged { .. }) => {}
             Err(error) => return Err(error),
         }
         // Another controller may have created a session of that name meanwhile, which is kept.

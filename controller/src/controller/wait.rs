@@ -20,7 +20,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// The processes that have acknowledged, and those that have not.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Acknowledged {
+pub struct Acknowledgements {
     /// The acknowledgements, including those of processes that have ended.
     pub acks: Vec<Ack>,
     /// Processes that have not acknowledged yet because they are stopped or slow. They apply the session when they continue.
@@ -34,7 +34,7 @@ impl NamedSession<'_> {
     /// # Errors
     ///
     /// If the session is removed meanwhile, or if the run directory cannot be read.
-    pub fn wait(&self, generation: u64, timeout: Duration) -> Result<Acknowledged, ControlError> {
+    pub fn wait(&self, generation: u64, timeout: Duration) -> Result<Acknowledgements, ControlError> {
         let spec = self.spec()?;
         let mut silent = self.participants(&spec)?;
         let is_of_it = |ack: &Ack| ack.id == spec.id && ack.generation >= generation;
@@ -50,7 +50,7 @@ impl NamedSession<'_> {
         let acks = self.acks()?;
         let answered: BTreeSet<_> = acks.iter().filter(|ack| is_of_it(ack)).map(|ack| ack.process).collect();
         silent.retain(|process| !answered.contains(&process.info().key()));
-        Ok(Acknowledged { acks, silent })
+        Ok(Acknowledgements { acks, silent })
     }
 
     /// Makes the participating processes update their acknowledgements. Returns those that have not done so within `timeout`.

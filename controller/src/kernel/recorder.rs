@@ -128,7 +128,7 @@ impl KernelRecorder {
         let (own_stop, own_rights) = (Arc::clone(&stop), rights.clone());
         let body = move || {
             leave_signals_to_the_program();
-            own_rights.as_self(|| Running { cpus, drain, outputs, errors: Vec::new() }.run(&own_stop))
+            own_rights.as_self(|| RecordingThread { cpus, drain, outputs, errors: Vec::new() }.run(&own_stop))
         };
         let thread = Builder::new().name(NAME.to_owned()).spawn(body).map_err(KernelError::Thread)?;
         Ok(KernelRecording { stop, thread: Some(thread), allowance })
@@ -180,14 +180,14 @@ impl Drop for KernelRecording {
 }
 
 /// The state of the thread.
-struct Running {
+struct RecordingThread {
     cpus: Vec<Cpu>,
     drain: Drain<KernelRings>,
     outputs: Vec<outputs::Output>,
     errors: Vec<String>,
 }
 
-impl Running {
+impl RecordingThread {
     /// Records until `stop` is written to.
     fn run(mut self, stop: &OwnedFd) -> KernelRecorded {
         let mut bytes = Vec::new();

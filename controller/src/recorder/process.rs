@@ -1,6 +1,6 @@
 //! One recorded process.
 
-use super::Recorded;
+use super::RecordedProcess;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -136,8 +136,8 @@ impl RemoteProcess {
     }
 
     /// The progress of the recording.
-    pub(super) fn progress(&self) -> Recorded {
-        Recorded {
+    pub(super) fn progress(&self) -> RecordedProcess {
+        RecordedProcess {
             process: Some(self.key),
             name: self.name.clone(),
             outputs: self.outputs.iter().filter_map(|output| output.path.clone()).collect(),
@@ -145,13 +145,13 @@ impl RemoteProcess {
             streams: self.streams(),
             bytes: self.drain.bytes(),
             notices: self.outputs.iter().flat_map(outputs::Output::notices).collect(),
-            ..Recorded::default()
+            ..RecordedProcess::default()
         }
     }
 
     /// Drains the remaining packets and finishes the sinks. Unless the process still `runs`, its directory is removed; it is kept if
     /// something could not be read.
-    pub(super) fn end(mut self, runs: bool, rings: Option<&RemoteRingDirs>, rights: &Rights) -> Recorded {
+    pub(super) fn end(mut self, runs: bool, rings: Option<&RemoteRingDirs>, rights: &Rights) -> RecordedProcess {
         self.take(rights);
         let progress = self.progress();
         let Self { dir, drain, notes, unopened, outputs, .. } = self;
@@ -171,7 +171,7 @@ impl RemoteProcess {
         });
         let errors = reports.iter().filter_map(error).collect();
         let is_full = reports.iter().any(has_reached_limit);
-        Recorded {
+        RecordedProcess {
             bytes,
             counters,
             complete,

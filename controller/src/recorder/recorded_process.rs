@@ -11,7 +11,7 @@ use tracepoint_sinks::UdpStats;
 /// The result or progress of one process, recorded by one [`Recorder`](super::Recorder).
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct Recorded {
+pub struct RecordedProcess {
     /// The process; `None` if the thread that finished it panicked.
     pub process: Option<ProcessKey>,
     /// The process's short name.
@@ -40,7 +40,7 @@ pub struct Recorded {
     pub is_full: bool,
 }
 
-impl Recorded {
+impl RecordedProcess {
     /// The result of a process whose sinks could not be created.
     pub(super) fn refused(process: ProcessKey, reason: String) -> Self {
         Self { process: Some(process), errors: vec![reason], ..Self::default() }

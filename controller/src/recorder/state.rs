@@ -3,7 +3,7 @@
 use super::NAME;
 use super::files::{self, OpenFiles};
 use super::process::RemoteProcess;
-use super::recorded::Recorded;
+use super::recorded_process::RecordedProcess;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -43,13 +43,13 @@ pub(super) struct State {
     rights: Rights,
     processes: BTreeMap<String, RemoteProcess>,
     /// Processes whose sinks could not be created, by the name of their directory.
-    refused: BTreeMap<String, Refused>,
+    refused: BTreeMap<String, RefusedProcess>,
     /// Threads that finish sinks which may block, by the name of the process's directory. A lease does not exclude this recorder itself, so
     /// a directory must not be attached again before its thread has ended.
-    ending: BTreeMap<String, JoinHandle<Recorded>>,
+    ending: BTreeMap<String, JoinHandle<RecordedProcess>>,
     /// The directories that the last round could not read because another process held the lock; and the error.
     unseen: Option<(Vec<String>, String)>,
-    done: Vec<Recorded>,
+    done: Vec<RecordedProcess>,
     on_change: Option<OnChange>,
 }
 
@@ -64,7 +64,7 @@ impl fmt::Debug for State {
 
 /// A process whose sinks could not be created.
 #[derive(Debug)]
-struct Refused {
+struct RefusedProcess {
     again: Instant,
     pause: Duration,
     reason: String,
@@ -100,20 +100,21 @@ impl State {
     }
 
     /// The results of the processes that have ended, and the progress of the others.
-    pub(super) fn recorded(&self) -> Vec<Recorded> {
+    pub(super) fn recorded(&self) -> Vec<RecordedProcess> {
         let running = self.processes.values().map(RemoteProcess::progress);
         self.done.iter().cloned().chain(running).collect()
     }
 
     /// The processes whose sinks could not be created, with the error.
     pub(super) fn refused(&self) -> Vec<(ProcessKey, String)> {
-        let describe =
-            |(name, refused): (&String, &Refused)| Some((ProcessKey::of_directory(name)?, refused.reason.clone()));
+        let describe = |(name, refused): (&String, &RefusedProcess)| {
+            Some((ProcessKey::of_directory(name)?, refused.reason.clone()))
+        };
         self.refused.iter().filter_map(describe).collect()
     }
 
     /// Drains all remaining packets: see [`Recorder::finish`](super::Recorder::finish).
-    pub(super) fn finish(&mut self, silent: &[ProcessKey]) -> Vec<Recorded> {
+    pub(super) fn finish(&mut self, silent: &[ProcessKey]) -> Vec<RecordedProcess> {
         let mut last_round = || {
             self.refused.values_mut().for_each(|refused| refused.again = Instant::now());
             self.round_within(TAKE_TIMEOUT);
@@ -229,7 +230,7 @@ impl State {
                     Err(reason) => {
                         let pause = self.refused.get(name).map(|refused| (refused.pause * 2).min(MAX_RETRY));
                         let pause = pause.unwrap_or(MIN_RETRY);
-                        self.refused.insert(name.clone(), Refused { again: now + pause, pause, reason });
+                        self.refused.insert(name.clone(), RefusedProcess { again: now + pause, pause, reason });
                     }
                 }
             }
@@ -278,11 +279,12 @@ impl State {
         let unseen = unseen.flat_map(|(names, reason)| names.into_iter().map(move |name| (name, reason.clone())));
         // A process that was refused before has its own reason.
         let unread: BTreeMap<_, _> = unseen.chain(refused).collect();
-        let recorded = |(name, reason): (String, _)| Some(Recorded::refused(ProcessKey::of_directory(&name)?, reason));
+        let recorded =
+            |(name, reason): (String, _)| Some(RecordedProcess::refused(ProcessKey::of_directory(&name)?, reason));
         self.done.extend(unread.into_iter().filter_map(recorded));
     }
 
-    fn join(&mut self, ended: BTreeMap<String, JoinHandle<Recorded>>) {
+    fn join(&mut self, ended: BTreeMap<String, JoinHandle<RecordedProcess>>) {
         self.done.extend(ended.into_values().filter_map(|thread| thread.join().ok()));
     }
 }

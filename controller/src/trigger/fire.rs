@@ -100,7 +100,7 @@ pub fn trigger_set(
         let before = spec.triggers().count();
         id = spec
             .add_trigger(&trigger)
-            .map_err(|error| ControlError::Spec { session: session.name().to_owned(), error })?;
+            .map_err(|error| ControlError::SessionSpec { session: session.name().to_owned(), error })?;
         is_new = spec.triggers().count() > before;
         Ok(())
     })?;

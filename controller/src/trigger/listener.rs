@@ -45,14 +45,14 @@ const PROGRAMS_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct Report {
     /// The process that sent it, in this pid namespace; 0 if it is in another one, or if the listener detected the condition itself.
     pub sender: u32,
-    /// The message or condition.
-    pub received: Received,
+    /// What it is.
+    pub kind: ReportKind,
 }
 
 /// A message that a listener has received from a client, or a condition that it has detected.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Received {
+pub enum ReportKind {
     /// A core dump, the results of the triggers, and the answer: 0, or the negative error number of the first action that failed.
     CoreDump(CoreDump, Vec<FiredTrigger>, i32),
     /// Another condition of a session, the results of the triggers, and the answer.
@@ -147,7 +147,7 @@ fn pass_on(watcher: &mut Watcher, stop: BorrowedFd<'_>, jobs: &Sender<Job>) {
     while let Some(seen) = watcher.next(stop) {
         for seen in seen {
             // The workers live as long as this sender.
-            let _ = jobs.send(Job { client: None, task: Task::Seen(seen) });
+            let _ = jobs.send(Job { client: None, task: Task::Condition(seen) });
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use super::programs::Programs;
 use super::socket::owner;
-use super::watch::{Seen, Watcher};
+use super::watch::{DetectedCondition, Watcher};
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -29,7 +29,7 @@ pub(crate) struct RecorderWatch {
 
 /// The postponed actions, with their times.
 #[derive(Debug, Default)]
-struct Waiting(Mutex<Vec<(Instant, PostponedActions)>>);
+struct ActionQueue(Mutex<Vec<(Instant, PostponedActions)>>);
 
 impl RecorderWatch {
     /// Watches a session. Programs are started only if `may_run`.
@@ -39,12 +39,12 @@ impl RecorderWatch {
         let mut watcher = Watcher::new(&run_dir, Some(&session));
         let watch = move || {
             leave_signals_to_the_program();
-            let waiting = Arc::new(Waiting::default());
+            let waiting = Arc::new(ActionQueue::default());
             let context = ActionContext {
                 programs: may_run.then(|| Arc::new(Programs::new(false)) as Arc<dyn ProgramStarter>),
                 listening: Some(Arc::clone(&waiting) as Arc<dyn NotificationSink>),
             };
-            let runner = Acting { run_dir, context };
+            let runner = ActionRunner { run_dir, context };
             while let Some(seen) = watcher.next(own.as_fd()) {
                 seen.iter().filter(|seen| seen.session == session).for_each(|seen| runner.act(seen));
                 waiting.due(Some(Instant::now())).iter().for_each(|postponed| runner.resume(postponed));
@@ -65,13 +65,13 @@ impl Drop for RecorderWatch {
 }
 
 /// The directory and the facilities for actions.
-struct Acting {
+struct ActionRunner {
     run_dir: PathBuf,
     context: ActionContext,
 }
 
-impl Acting {
-    fn act(&self, seen: &Seen) {
+impl ActionRunner {
+    fn act(&self, seen: &DetectedCondition) {
         if owner(&self.run_dir.join(NOTIFY)).is_none()
             && let Some(runner) = self.runner()
         {
@@ -90,7 +90,7 @@ impl Acting {
     }
 }
 
-impl Waiting {
+impl ActionQueue {
     /// Takes the actions that are due at this time, or all.
     fn due(&self, now: Option<Instant>) -> Vec<PostponedActions> {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -101,7 +101,7 @@ impl Waiting {
     }
 }
 
-impl NotificationSink for Waiting {
+impl NotificationSink for ActionQueue {
     fn notify(&self, _: Notification) -> bool {
         false
     }

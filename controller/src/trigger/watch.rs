@@ -18,7 +18,7 @@ use super::core_handler::has_core_handler;
 use crate::controller::Controller;
 use death::Death;
 use outputs::SessionOutputs;
-use processes::{Ended, Processes};
+use processes::{ProcessEnd, Processes};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::io::Errno;
@@ -40,7 +40,7 @@ const LOOK_WITHOUT_TRIGGERS: Duration = Duration::from_secs(10);
 
 /// A condition that has occurred in a session.
 #[derive(Clone, Debug)]
-pub(super) struct Seen {
+pub(super) struct DetectedCondition {
     pub(super) session: String,
     /// The condition as in the triggers, to select those that it fires.
     pub(super) when: TriggerCondition,
@@ -86,7 +86,7 @@ impl Watcher {
 
     /// Looks for processes. A recorder with few descriptors holds pidfds only if ends of processes are occurrences: a process that ended
     /// just before such a trigger was read then counts as no occurrence.
-    fn look_at_processes(&mut self, controller: &Controller) -> Vec<Ended> {
+    fn look_at_processes(&mut self, controller: &Controller) -> Vec<ProcessEnd> {
         let is_needless = |session: &String| {
             let processes = controller.apps().names().map_or(0, |names| names.len());
             !has_descriptors(processes) && !has_trigger(controller, session, &TriggerCondition::Killed)
@@ -105,7 +105,7 @@ impl Watcher {
     }
 
     /// Waits for the next occurrences, at most until the next check; `None` when `end` becomes readable.
-    pub(super) fn next(&mut self, end: BorrowedFd<'_>) -> Option<Vec<Seen>> {
+    pub(super) fn next(&mut self, end: BorrowedFd<'_>) -> Option<Vec<DetectedCondition>> {
         let ended = self.wait(end)?;
         let mut seen = self.deaths(ended);
         if Instant::now() >= self.next_look {
@@ -115,7 +115,7 @@ impl Watcher {
     }
 
     /// Waits until a process has ended or started, or the next check is due.
-    fn wait(&mut self, end: BorrowedFd<'_>) -> Option<Vec<Ended>> {
+    fn wait(&mut self, end: BorrowedFd<'_>) -> Option<Vec<ProcessEnd>> {
         let left = self.next_look.saturating_duration_since(Instant::now());
         let timeout = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
         let mut fds = vec![PollFd::from_borrowed_fd(end, PollFlags::IN)];
@@ -140,7 +140,7 @@ impl Watcher {
     }
 
     /// Returns the occurrences that result from the ends of these processes.
-    fn deaths(&self, ended: Vec<Ended>) -> Vec<Seen> {
+    fn deaths(&self, ended: Vec<ProcessEnd>) -> Vec<DetectedCondition> {
         if ended.is_empty() {
             return Vec::new();
         }
@@ -156,7 +156,11 @@ impl Watcher {
                 };
                 if process.death.is_kill(ack.state, has_core_handler) {
                     let occurrence = killed(&process, &ack.name);
-                    seen.push(Seen { session: session.clone(), when: TriggerCondition::Killed, occurrence });
+                    seen.push(DetectedCondition {
+                        session: session.clone(),
+                        when: TriggerCondition::Killed,
+                        occurrence,
+                    });
                 }
             }
         }
@@ -164,7 +168,7 @@ impl Watcher {
     }
 
     /// Looks for new processes, and for ends that no pidfd has reported, and checks the outputs.
-    fn look(&mut self) -> Vec<Seen> {
+    fn look(&mut self) -> Vec<DetectedCondition> {
         self.next_look = Instant::now() + LOOK;
         let Some(controller) = self.controller() else { return Vec::new() };
         if self.changes.is_none() {
@@ -230,7 +234,7 @@ fn has_trigger(controller: &Controller, session: &str, when: &TriggerCondition) 
     spec.is_some_and(|spec| spec.triggers().flatten().any(|trigger| trigger.when == *when))
 }
 
-fn killed(process: &Ended, name: &str) -> Occurrence {
+fn killed(process: &ProcessEnd, name: &str) -> Occurrence {
     let mut occurrence = Occurrence::new(&TriggerCondition::Killed, process.pid, SystemTime::now());
     occurrence.add("killed_name", Detail::Text(name.to_owned()));
     match process.death {

@@ -138,7 +138,7 @@ impl Chaos {
         let second = (self.dice.throw(2) == 0).then(|| "second".to_owned());
         if self.dice.throw(3) == 0 {
             return match session.rotate() {
-                Ok(_) | Err(ControlError::CannotRotate { .. }) => Ok(()),
+                Ok(_) | Err(ControlError::SessionCannotRotate { .. }) => Ok(()),
                 Err(error) => Err(error.into()),
             };
         }

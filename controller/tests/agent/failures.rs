@@ -43,7 +43,7 @@ fn damaged_sessions_are_refused_and_the_old_version_stays() -> Outcome {
         let ack = session.acks()?.remove(0);
         assert!(ack.error.as_ref().is_some_and(|error| error.contains(part)), "{part}: {ack:?}");
         assert_eq!(place.on(), ["traced:tick"]);
-        assert!(matches!(session.change("try", |_| Ok(())), Err(ControlError::Damaged { .. })));
+        assert!(matches!(session.change("try", |_| Ok(())), Err(ControlError::SessionDamaged { .. })));
     }
     // A pipe, which would block the process that opens it.
     fs::remove_file(&file)?;

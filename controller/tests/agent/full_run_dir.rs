@@ -116,7 +116,7 @@ fn sessions_are_stopped_and_destroyed_without_room() -> Outcome {
     remove_spares(&place.run_dir().join("sessions"))?;
     fill_up(place.temp.path())?;
     let error = session.change("stop", change_to(State::Stopped)).err().ok_or("there is room")?;
-    assert!(matches!(&error, ControlError::NoRoom { .. }) && error.to_string().contains("make room"), "{error}");
+    assert!(matches!(&error, ControlError::RunDirFull { .. }) && error.to_string().contains("make room"), "{error}");
     let removed = session.destroy(PATIENCE, false)?;
     assert!(removed.silent.is_empty(), "{removed:?}");
     assert_eq!(place.on(), [""; 0]);

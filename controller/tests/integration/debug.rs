@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tracepoint::clock::{Clock, ClockInUse, select};
 use tracepoint::control::{
-    Ack, AckState, Acknowledged, AppStatus, Application, ApplicationInfo, ArgumentInfo, ControlError, Controller,
-    FieldInfo, Mismatch, NamedSession, ProcessKey, ProcessKeyError, ProcessStatistics, Recorded, Recorder, Removed,
-    Rotation, RotationResult, RuleAck, SessionInCode, SessionStatistics, TracepointInfo, TracepointKind, TriggerAck,
-    Unmatched,
+    Ack, AckState, Acknowledgements, AppStatus, Application, ApplicationInfo, ArgumentInfo, ControlError, Controller,
+    DestroyResult, FieldInfo, Mismatch, NamedSession, ProcessKey, ProcessKeyError, ProcessStatistics, RecordedProcess,
+    Recorder, Rotation, RotationResult, RuleAck, SessionInCode, SessionStatistics, TracepointInfo, TracepointKind,
+    TriggerAck, UnmatchedRule,
 };
 use tracepoint::field::{Base, ByteOrder, Elements, EnumLabel, FieldDescriptor, FieldType, IntegerType, Value};
 use tracepoint::marker::{Decision, FieldRange, FieldView, MarkerDescriptor, Subscriber};
@@ -34,7 +34,7 @@ use tracepoint::sinks::{
 };
 use tracepoint::trigger::{
     ActionResult, CoreDump, Decoder, Detail, FireOutcome, FireRequest, FiredTrigger, KeptSnapshot, Listener, Message,
-    Notification, Occurrence, PayloadTooLong, Received, Report, Subscription, TriggerAction, TriggerCondition,
+    Notification, Occurrence, PayloadTooLong, Report, ReportKind, Subscription, TriggerAction, TriggerCondition,
     TriggerError, TriggerOptions, TriggerSpec, TriggerState, TriggerStatus,
 };
 use tracepoint::{Agent, Channel, Level, Marker, Probe, Rule, Session, Tracepoint, filter, testing};
@@ -194,19 +194,19 @@ fn sessions_from_outside() -> Outcome {
         AgentError: Agent::start_in(&RunDir::at(place.path())?).unwrap_err();
         Controller: controller;
         NamedSession<'_>: named;
-        Acknowledged: acknowledged;
+        Acknowledgements: acknowledged;
         Application: application;
         ApplicationInfo: application.info();
         AppStatus: application.status()?;
         [TracepointInfo]: *application.tracepoints()?;
         RunDir: RunDir::at(place.path())?;
-        [Unmatched]: *controller.unmatched(&spec)?;
+        [UnmatchedRule]: *controller.unmatched(&spec)?;
         Result<Rotation, ControlError>: named.rotate();
         Vec<SessionInCode>: controller.sessions_in_code();
         Recorder: recorder;
-        Vec<Recorded>: recorder.finish(&[]);
+        Vec<RecordedProcess>: recorder.finish(&[]);
         Rights: Rights::default();
-        Removed: named.destroy(Duration::from_secs(30), true)?;
+        DestroyResult: named.destroy(Duration::from_secs(30), true)?;
     }
     Ok(())
 }
@@ -335,7 +335,7 @@ fn descriptions_and_errors() -> Outcome {
         Decoder: Decoder::default();
         Occurrence: Occurrence::new(&TriggerCondition::Exit, 1, std::time::UNIX_EPOCH);
         Option<(Detail, FireOutcome, FireRequest, FiredTrigger, KeptSnapshot, Listener)>: None;
-        Option<(Message, Notification, PayloadTooLong, Received, Report, Subscription, TriggerStatus)>: None;
+        Option<(Message, Notification, PayloadTooLong, ReportKind, Report, Subscription, TriggerStatus)>: None;
         Mismatch: Mismatch::Name;
         Option<SinkFailure>: None;
         Option<RuleError>: None;

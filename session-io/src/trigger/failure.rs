@@ -46,8 +46,8 @@ impl From<&ControlError> for ActionFailure {
     fn from(error: &ControlError) -> Self {
         let errno = match error {
             ControlError::NoSession { .. } => Errno::NOENT.raw_os_error(),
-            ControlError::NamedByOther { .. } => Errno::ACCESS.raw_os_error(),
-            ControlError::NoRoom { .. } => Errno::NOSPC.raw_os_error(),
+            ControlError::SessionOfOtherUser { .. } => Errno::ACCESS.raw_os_error(),
+            ControlError::RunDirFull { .. } => Errno::NOSPC.raw_os_error(),
             ControlError::Dir(DirError::Io { source, .. }) => source.raw_os_error().unwrap_or(Errno::IO.raw_os_error()),
             _ => Errno::IO.raw_os_error(),
         };

@@ -6,7 +6,7 @@ use crate::session::acks::{of_process, report_notices, report_silent, unsupporte
 use crate::session::rules::{WaitHint, add, require_matches};
 use std::path::Path;
 use std::time::Duration;
-use tracepoint_controller::{Acknowledged, Controller, NamedSession};
+use tracepoint_controller::{Acknowledgements, Controller, NamedSession};
 use tracepoint_run_dir::Ack;
 use tracepoint_session_io::ControlError;
 use tracepoint_session_io::owner::end_with_this_process;
@@ -90,7 +90,7 @@ impl<'a> OwnSession<'a> {
 /// # Errors
 ///
 /// If all have applied it, and none can compute anything.
-pub(super) fn require_computed(waited: &Acknowledged) -> Result<bool, Failure> {
+pub(super) fn require_computed(waited: &Acknowledgements) -> Result<bool, Failure> {
     report_silent(&waited.silent);
     let mut problems: Vec<_> = waited.acks.iter().flat_map(unsupported_rules).collect();
     problems.extend(waited.acks.iter().filter_map(|ack| Some(of_process(ack, ack.error.as_ref()?))));

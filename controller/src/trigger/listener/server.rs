@@ -4,7 +4,7 @@ use super::super::peer::peer_of;
 use super::connection::{Connection, Progress};
 use super::subscriber::Subscriber;
 use super::work::{FromWorker, Job, Task};
-use super::{Received, Report};
+use super::{Report, ReportKind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, SocketFlags, accept_with, send};
@@ -175,7 +175,7 @@ impl<'a, R: FnMut(Report)> Server<'a, R> {
         #[expect(clippy::host_endian_bytes, reason = "the socket is local: answers have the byte order of the host")]
         // The client need not wait for the answer.
         let _ = send(&fd, &(-Errno::PERM.raw_os_error()).to_ne_bytes(), SendFlags::NOSIGNAL);
-        (self.report)(Report { sender: pid, received: Received::OtherUser(peer.uid) });
+        (self.report)(Report { sender: pid, kind: ReportKind::OtherUser(peer.uid) });
     }
 
     /// Serves a client as far as possible without blocking.
@@ -184,7 +184,7 @@ impl<'a, R: FnMut(Report)> Server<'a, R> {
         let sender = client.pid;
         let mut may_read = true;
         loop {
-            let received = match client.go_on(&mut may_read) {
+            let kind = match client.go_on(&mut may_read) {
                 Progress::Waits => return,
                 Progress::Task(task) => {
                     // The workers live as long as this sender.
@@ -194,7 +194,7 @@ impl<'a, R: FnMut(Report)> Server<'a, R> {
                 Progress::Subscribes(_) if self.subscribers.len() >= MAX_SUBSCRIBERS => {
                     client.answer(-Errno::USERS.raw_os_error());
                     let reason = format!("there are {MAX_SUBSCRIBERS} subscribers already");
-                    (self.report)(Report { sender, received: Received::Refused(reason, -Errno::USERS.raw_os_error()) });
+                    (self.report)(Report { sender, kind: ReportKind::Refused(reason, -Errno::USERS.raw_os_error()) });
                     continue;
                 }
                 Progress::Subscribes(session) => {
@@ -203,14 +203,14 @@ impl<'a, R: FnMut(Report)> Server<'a, R> {
                     return;
                 }
                 Progress::Refused(message, answer) => {
-                    (self.report)(Report { sender, received: Received::Refused(message, answer) });
+                    (self.report)(Report { sender, kind: ReportKind::Refused(message, answer) });
                     continue;
                 }
-                Progress::Closed(reason) => reason.map(Received::Closed),
+                Progress::Closed(reason) => reason.map(ReportKind::Closed),
             };
             self.clients.remove(&id);
-            if let Some(received) = received {
-                (self.report)(Report { sender, received });
+            if let Some(kind) = kind {
+                (self.report)(Report { sender, kind });
             }
             return;
         }
@@ -224,7 +224,7 @@ impl<'a, R: FnMut(Report)> Server<'a, R> {
         let mut subscriber = Subscriber::new(fd, session.clone(), first);
         if subscriber.write() {
             self.subscribers.insert(id, subscriber);
-            (self.report)(Report { sender, received: Received::Subscriber(session) });
+            (self.report)(Report { sender, kind: ReportKind::Subscriber(session) });
         }
     }
 
@@ -257,13 +257,13 @@ impl<'a, R: FnMut(Report)> Server<'a, R> {
         };
         let connection = client.and_then(|id| self.clients.get_mut(&id));
         let sender = connection.as_ref().map_or(0, |client| client.pid);
-        let received = match task {
-            Task::CoreDump(core) => Received::CoreDump(core, fired, answer),
-            Task::Fire(request) => Received::Occurred(request.session, request.occurrence, fired, answer),
-            Task::Seen(seen) => Received::Occurred(seen.session, seen.occurrence, fired, answer),
-            Task::Postponed(_) => Received::Later(fired),
+        let kind = match task {
+            Task::CoreDump(core) => ReportKind::CoreDump(core, fired, answer),
+            Task::Fire(request) => ReportKind::Occurred(request.session, request.occurrence, fired, answer),
+            Task::Condition(seen) => ReportKind::Occurred(seen.session, seen.occurrence, fired, answer),
+            Task::Postponed(_) => ReportKind::Later(fired),
         };
-        (self.report)(Report { sender, received });
+        (self.report)(Report { sender, kind });
         connection?.answer(answer);
         client
     }
@@ -275,7 +275,7 @@ impl<'a, R: FnMut(Report)> Server<'a, R> {
             let is_late = client.is_late(now);
             if is_late {
                 let reason = "it sent no whole message, or did not read its answer, for 10 s".to_owned();
-                report(Report { sender: client.pid, received: Received::Closed(reason) });
+                report(Report { sender: client.pid, kind: ReportKind::Closed(reason) });
             }
             !is_late
         });

@@ -1,6 +1,6 @@
 //! The threads of the listener that perform actions, and their messages to the serving thread.
 
-use super::super::watch::Seen;
+use super::super::watch::DetectedCondition;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender};
@@ -20,7 +20,7 @@ pub(super) enum Task {
     CoreDump(CoreDump),
     Fire(FireRequest),
     /// A condition that the watcher has detected.
-    Seen(Seen),
+    Condition(DetectedCondition),
     Postponed(PostponedActions),
 }
 
@@ -85,7 +85,7 @@ pub(super) fn perform(task: &Task, run_dir: &Path, context: &ActionContext) -> R
     match task {
         Task::CoreDump(core) => runner.run(core),
         Task::Fire(request) => Ok(runner.fire_one(request).into_iter().collect()),
-        Task::Seen(seen) => Ok(runner.fire_when(&seen.session, &seen.when, &seen.occurrence)),
+        Task::Condition(seen) => Ok(runner.fire_when(&seen.session, &seen.when, &seen.occurrence)),
         Task::Postponed(postponed) => Ok(runner.resume(postponed).into_iter().collect()),
     }
 }

@@ -1,6 +1,6 @@
 //! The outputs of a session: their sizes, and their complete chunks.
 
-use super::Seen;
+use super::DetectedCondition;
 use crate::controller::NamedSession;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -36,7 +36,7 @@ impl SessionOutputs {
         triggers: &[(&TriggerSpec, TriggerState)],
         is_active: bool,
         since: SystemTime,
-    ) -> Vec<Seen> {
+    ) -> Vec<DetectedCondition> {
         let outputs = session.outputs();
         let mut seen = Vec::new();
         let rotated_since = triggers.iter().filter(|(trigger, _)| trigger.when == TriggerCondition::Rotated);
@@ -64,7 +64,11 @@ impl SessionOutputs {
             if taken >= size && self.reached.insert(trigger.id.clone()) && is_new {
                 let mut occurrence = Occurrence::new(&trigger.when, 0, SystemTime::now());
                 occurrence.add("size_bytes", Detail::Number(taken));
-                seen.push(Seen { session: session.name().to_owned(), when: trigger.when.clone(), occurrence });
+                seen.push(DetectedCondition {
+                    session: session.name().to_owned(),
+                    when: trigger.when.clone(),
+                    occurrence,
+                });
             }
         }
         seen
@@ -100,8 +104,8 @@ impl SessionOutputs {
     }
 }
 
-fn rotated(session: &str, chunk: &Path) -> Seen {
+fn rotated(session: &str, chunk: &Path) -> DetectedCondition {
     let mut occurrence = Occurrence::new(&TriggerCondition::Rotated, 0, SystemTime::now());
     occurrence.add("rotated_chunk", Detail::Text(chunk.to_string_lossy().into_owned()));
-    Seen { session: session.to_owned(), when: TriggerCondition::Rotated, occurrence }
+    DetectedCondition { session: session.to_owned(), when: TriggerCondition::Rotated, occurrence }
 }

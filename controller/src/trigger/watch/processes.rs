@@ -10,7 +10,7 @@ use tracepoint_run_dir::private_dir::PrivateDir;
 
 /// A process that has ended.
 #[derive(Debug)]
-pub(super) struct Ended {
+pub(super) struct ProcessEnd {
     /// The name of its entry in `apps/`.
     pub(super) entry: String,
     pub(super) pid: u32,
@@ -20,13 +20,13 @@ pub(super) struct Ended {
 /// The processes, by the names of their entries.
 #[derive(Debug, Default)]
 pub(super) struct Processes {
-    known: BTreeMap<String, Known>,
+    known: BTreeMap<String, TrackedProcess>,
     /// Entries of processes whose end is known.
     over: BTreeSet<String>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct TrackedProcess {
     key: ProcessKey,
     /// `None` if the process is in another pid namespace, or there was no descriptor: its lock is checked instead.
     handle: Option<OwnedFd>,
@@ -41,7 +41,7 @@ impl Processes {
     }
 
     /// Removes and returns the processes whose pidfds are ready, in the order of [`Processes::handles`].
-    pub(super) fn take_ended(&mut self, ready: &[bool]) -> Vec<Ended> {
+    pub(super) fn take_ended(&mut self, ready: &[bool]) -> Vec<ProcessEnd> {
         let with_handle = self.known.iter().filter(|(_, known)| known.handle.is_some()).map(|(entry, _)| entry);
         let ended: Vec<_> =
             with_handle.zip(ready).filter(|(_, ready)| **ready).map(|(entry, _)| entry.clone()).collect();
@@ -49,14 +49,14 @@ impl Processes {
     }
 
     /// Looks for new entries in `apps`, and for processes without a handle that have ended.
-    pub(super) fn look(&mut self, apps: &PrivateDir) -> Vec<Ended> {
+    pub(super) fn look(&mut self, apps: &PrivateDir) -> Vec<ProcessEnd> {
         let Ok(names) = apps.names() else { return Vec::new() };
         let names: BTreeSet<_> = names.into_iter().collect();
         self.over.retain(|entry| names.contains(entry));
         for entry in &names {
             let Some(key) = ProcessKey::of_directory(entry) else { continue };
             if !self.known.contains_key(entry) && !self.over.contains(entry) {
-                self.known.insert(entry.clone(), Known { key, handle: handle_of(key), was_free: false });
+                self.known.insert(entry.clone(), TrackedProcess { key, handle: handle_of(key), was_free: false });
             }
         }
         // Processes without a pidfd are checked by their locks. A missing entry was removed because its process had ended.
@@ -81,11 +81,11 @@ impl Processes {
         });
     }
 
-    fn end(&mut self, entry: &str) -> Option<Ended> {
-        let Known { key, handle, .. } = self.known.remove(entry)?;
+    fn end(&mut self, entry: &str) -> Option<ProcessEnd> {
+        let TrackedProcess { key, handle, .. } = self.known.remove(entry)?;
         self.over.insert(entry.to_owned());
         let death = handle.map_or(Death::Unknown, |handle| Death::of(&handle, key.pid, key.started));
-        Some(Ended { entry: entry.to_owned(), pid: key.pid, death })
+        Some(ProcessEnd { entry: entry.to_owned(), pid: key.pid, death })
     }
 }
 
