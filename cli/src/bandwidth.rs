@@ -1,5 +1,6 @@
 //! `tracectl bandwidth`: the bandwidth cap of a run directory, shared by all senders.
 
+use crate::argument_error::ArgumentError;
 use crate::failure::{EXIT_CODES, Outcome, VerbResult};
 use crate::session::controller;
 use crate::{message, output, units};
@@ -42,7 +43,7 @@ pub(crate) struct Bandwidth {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cap(Option<u64>);
 
-fn cap(text: &str) -> Result<Cap, String> {
+fn cap(text: &str) -> Result<Cap, ArgumentError> {
     if text == "off" { Ok(Cap(None)) } else { units::rate(text).map(|rate| Cap(Some(rate))) }
 }
 

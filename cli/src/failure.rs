@@ -1,5 +1,6 @@
 //! The outcome of a verb, and its exit code.
 
+use crate::argument_error::ArgumentError;
 use crate::{message, output};
 use std::io;
 use std::num::NonZero;
@@ -90,6 +91,12 @@ impl Outcome {
     pub(crate) fn of_code(code: u8) -> Self {
         let known = Self::ALL.get(usize::from(code)).map(|(outcome, _)| *outcome);
         known.or_else(|| NonZero::new(code).map(Self::Command)).unwrap_or(Self::Success)
+    }
+}
+
+impl From<ArgumentError> for Failure {
+    fn from(error: ArgumentError) -> Self {
+        Self::Usage(error.to_string())
     }
 }
 

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod argument_error;
 mod bandwidth;
 mod candidates;
 mod clean;

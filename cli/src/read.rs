@@ -154,7 +154,7 @@ impl Read {
     }
 
     fn server(&self) -> Result<SocketAddr, Failure> {
-        let (name, port) = units::host_and_port(&self.server_address).map_err(Failure::Usage)?;
+        let (name, port) = units::host_and_port(&self.server_address)?;
         let port = port.unwrap_or(self.server_port);
         let found = (name, port).to_socket_addrs().map_err(|error| error.to_string());
         let found = found.and_then(|mut found| found.next().ok_or_else(|| "it has no address".to_owned()));

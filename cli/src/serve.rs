@@ -172,7 +172,7 @@ impl Serve {
     }
 
     fn resolve(&self) -> Result<SocketAddr, Failure> {
-        let (host, port) = units::host_and_port(&self.address).map_err(Failure::Usage)?;
+        let (host, port) = units::host_and_port(&self.address)?;
         let port = port.or(self.port).map_or_else(port_from_environment, Ok)?;
         let failed = |error| {
             SinkError::new(format!("find the address `{}`; give an IP address of this machine", self.address), error)

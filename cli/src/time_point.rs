@@ -1,5 +1,6 @@
 //! Times in a trace on the command line.
 
+use crate::argument_error::ArgumentError;
 use crate::failure::Failure;
 use crate::units;
 use jiff::civil::{DateTime, Time};
@@ -35,14 +36,15 @@ pub(crate) struct Context {
 }
 
 impl FromStr for TimePoint {
-    type Err = String;
+    type Err = ArgumentError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, ArgumentError> {
         let text = text.trim();
         let wrong = || {
-            "expected a time: `10s ago`, `+5s`, `-5s`, `16:24:31.8`, `2026-11-23 16:24:31`, `2026-11-23T16:24:31Z`, or \
-             nanoseconds since 1970"
-                .to_owned()
+            ArgumentError::from(
+                "expected a time: `10s ago`, `+5s`, `-5s`, `16:24:31.8`, `2026-11-23 16:24:31`, `2026-11-23T16:24:31Z`, or \
+                 nanoseconds since 1970",
+            )
         };
         let duration = |text: &str| units::duration(text.trim()).map_err(|_| wrong());
         if let Some(text) = text.strip_suffix("ago") {

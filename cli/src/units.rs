@@ -1,40 +1,42 @@
 //! Sizes and times on the command line and in messages.
 
+use crate::argument_error::ArgumentError;
 use bytesize::ByteSize;
 use std::time::Duration;
 
 /// Parses a number of bytes: `100`, `64K`, `1.5GiB`, `100MB`. A letter alone is a power of 1024.
-pub(crate) fn size(text: &str) -> Result<u64, String> {
+pub(crate) fn size(text: &str) -> Result<u64, ArgumentError> {
     let unit = if text.ends_with(['k', 'K', 'm', 'M', 'g', 'G', 't', 'T']) { "iB" } else { "" };
     let size = format!("{text}{unit}").parse::<ByteSize>().ok().map(|size| size.as_u64());
     // The parser saturates.
     size.filter(|bytes| (1..u64::MAX).contains(bytes))
-        .ok_or_else(|| "expected a size, for example `64K`, `100M` or `2GiB`".to_owned())
+        .ok_or_else(|| "expected a size, for example `64K`, `100M` or `2GiB`".into())
 }
 
 /// Like [`size`]; also accepts 0, for none.
-pub(crate) fn size_or_none(text: &str) -> Result<u64, String> {
+pub(crate) fn size_or_none(text: &str) -> Result<u64, ArgumentError> {
     if text == "0" { Ok(0) } else { size(text) }
 }
 
 /// Parses bytes per second: `10M/s`, or `10M`.
-pub(crate) fn rate(text: &str) -> Result<u64, String> {
-    size(text.strip_suffix("/s").unwrap_or(text))
-        .map_err(|_| "expected a rate, for example `64K/s` or `10M/s`".to_owned())
+pub(crate) fn rate(text: &str) -> Result<u64, ArgumentError> {
+    size(text.strip_suffix("/s").unwrap_or(text)).map_err(|_| "expected a rate, for example `64K/s` or `10M/s`".into())
 }
 
 /// Parses a time: `500ms`, `10s`, `5m`, `1h 30m`; a number alone is seconds.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, ArgumentError> {
     let seconds = text.parse().map(Duration::from_secs);
     seconds
         .or_else(|_| humantime::parse_duration(text))
-        .map_err(|_| "expected a time, for example `500ms`, `10s`, `5m` or `1h`".to_owned())
+        .map_err(|_| "expected a time, for example `500ms`, `10s`, `5m` or `1h`".into())
 }
 
 /// Splits a port off an address: `HOST`, `HOST:PORT`, `[IPV6]` or `[IPV6]:PORT`; the brackets of an IPv6 address may be omitted if there is no port.
-pub(crate) fn host_and_port(text: &str) -> Result<(&str, Option<u16>), String> {
+pub(crate) fn host_and_port(text: &str) -> Result<(&str, Option<u16>), ArgumentError> {
     let failed = || {
-        format!("`{text}`: expected an address, optionally with a port, for example `127.0.0.1:5556` or `[::1]:5556`")
+        ArgumentError::from(format!(
+            "`{text}`: expected an address, optionally with a port, for example `127.0.0.1:5556` or `[::1]:5556`"
+        ))
     };
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => rest.split_once(']').ok_or_else(failed)?,

@@ -1,5 +1,6 @@
 //! `--user`: root controls the processes of another user with the rights of that user; the output of `record` is written by root.
 
+use crate::argument_error::ArgumentError;
 use crate::failure::Failure;
 use rustix::process::geteuid;
 use std::convert::Infallible;
@@ -48,9 +49,9 @@ pub(crate) fn become_user(name: &str, stays_root: bool) -> Result<Infallible, Fa
 }
 
 /// Parses the value of the hidden option.
-pub(crate) fn beside(text: &str) -> Result<(u32, u32), String> {
+pub(crate) fn beside(text: &str) -> Result<(u32, u32), ArgumentError> {
     let numbers = text.split_once(':').and_then(|(user, group)| Some((user.parse().ok()?, group.parse().ok()?)));
-    numbers.ok_or_else(|| "expected USER:GROUP, as numbers".to_owned())
+    numbers.ok_or_else(|| "expected USER:GROUP, as numbers".into())
 }
 
 /// The numbers of a user and of the user's group.

@@ -3,6 +3,7 @@
 pub mod ctf;
 #[cfg(feature = "dt")]
 mod dt;
+mod error;
 mod file;
 mod in_rings;
 mod names;
@@ -13,6 +14,7 @@ mod stream;
 mod udp;
 
 pub use ctf::{Chunks, ctf};
+pub use error::OutputError;
 pub use file::shared_text;
 pub use in_rings::InRings;
 pub use space::{Allowance, LimitReached};
@@ -95,10 +97,10 @@ pub fn prepare(sink: &mut SinkSpec) -> Result<(), CtfError> {
     }
 }
 
-/// Makes a sink for the trace called `name`; the error is the reason why it cannot be made.
-pub fn make(spec: &SinkSpec, name: &str, allowance: Arc<Allowance>) -> Result<(Box<dyn Sink>, Output), String> {
+/// Makes a sink for the trace called `name`.
+pub fn make(spec: &SinkSpec, name: &str, allowance: Arc<Allowance>) -> Result<(Box<dyn Sink>, Output), OutputError> {
     if let Some(missing) = SinkFeature::missing(spec) {
-        return Err(missing.refusal());
+        return Err(OutputError::NotBuilt(missing));
     }
     let mut output = Output::default();
     let sink: Box<dyn Sink> = match spec {
@@ -119,7 +121,7 @@ pub fn make(spec: &SinkSpec, name: &str, allowance: Arc<Allowance>) -> Result<(B
         }
         #[cfg(feature = "udp")]
         SinkSpec::Udp(udp) => {
-            let sink = udp::server(udp).map_err(|error| error.to_string())?;
+            let sink = udp::server(udp).map_err(OutputError::sink)?;
             (output.server, output.served) = (Some(sink.address()), Some(sink.watch()));
             Box::new(sink)
         }
@@ -136,22 +138,18 @@ pub fn make(spec: &SinkSpec, name: &str, allowance: Arc<Allowance>) -> Result<(B
                 every: spec.rotate_every_ms.map(Duration::from_millis),
                 keep: spec.keep,
             };
-            let (sink, path) = ctf(&spec.path, name, allowance, &chunks).map_err(|error| error.to_string())?;
+            let (sink, path) = ctf(&spec.path, name, allowance, &chunks).map_err(OutputError::sink)?;
             output.watch = Some(sink.watch());
             (output.directory, output.path) = (Some(path.clone()), Some(path));
             Box::new(sink)
         }
-        other => {
-            let kind = other.kind();
-            return Err(format!("a sink of the kind `{kind}` cannot be made from a description; pass it as an object"));
-        }
+        _ => return Err(OutputError::Object),
     };
     Ok((sink, output))
 }
 
-/// Returns the object, or a sink created from its description for the trace called `name`; the error is the reason why it cannot be
-/// created.
-pub fn of_source(source: SinkSource, name: &str) -> Result<(Box<dyn Sink>, Output), String> {
+/// Returns the object, or a sink created from its description for the trace called `name`.
+pub fn of_source(source: SinkSource, name: &str) -> Result<(Box<dyn Sink>, Output), OutputError> {
     match source.into_parts() {
         (Some(sink), _) => Ok((sink, Output::default())),
         (None, spec) => make(&spec, name, Allowance::of(spec.max_size())),

@@ -22,6 +22,7 @@
 //! actions are done, because the process may end then. A forked child has none of this.
 
 mod capture;
+mod error;
 mod event_watch;
 mod panics;
 mod ring_watch;
@@ -33,6 +34,7 @@ mod words;
 use crate::event::Program;
 use crate::process_bound::ProcessBound;
 use crate::statistics::LiveStatistic;
+pub(crate) use error::WatchError;
 use event_watch::EventWatch;
 use ring_watch::RingWatch;
 use shared::{SharedTriggers, Source, THREAD};
@@ -66,7 +68,7 @@ pub(crate) struct TriggerOwner {
 
 /// The id of a trigger, and the number of events or statistics that it watches (`None` for other conditions), or the reason why it cannot be
 /// watched.
-pub(crate) type WatchResult = (String, Result<Option<usize>, String>);
+pub(crate) type WatchResult = (String, Result<Option<usize>, WatchError>);
 
 /// The triggers of a session that this process watches. Dropping it stops watching.
 #[derive(Debug, Default)]
@@ -162,8 +164,9 @@ impl Drop for InProcessTriggers {
 }
 
 impl TriggerThread {
-    fn start(owner: &TriggerOwner) -> Result<Self, String> {
-        let word = Word::take().ok_or("too many sessions of this process have triggers")?;
+    fn start(owner: &TriggerOwner) -> Result<Self, WatchError> {
+        let many = || WatchError::new("too many sessions of this process have triggers");
+        let word = Word::take().ok_or_else(many)?;
         let shared = Arc::new(SharedTriggers::new(owner.clone(), word));
         let (end, ended) = channel();
         let same = Arc::clone(&shared);
@@ -176,7 +179,7 @@ impl TriggerThread {
         let started = thread::Builder::new().name(THREAD.to_owned()).spawn(body);
         started.map_err(|error| {
             word.give_back();
-            format!("no thread can be started for its triggers: {error}")
+            WatchError::new(format_args!("no thread can be started for its triggers: {error}"))
         })?;
         Ok(Self { shared, armed: Vec::new(), ended })
     }
@@ -194,7 +197,7 @@ impl TriggerThread {
         program: Program<'_>,
         channels: &[Weak<OpenChannel>],
         statistics: &[LiveStatistic],
-    ) -> Result<Option<usize>, String> {
+    ) -> Result<Option<usize>, WatchError> {
         let known = self.armed.iter().position(|armed| armed.spec == *spec);
         if let Some(known) = known {
             let armed = &self.armed[known];

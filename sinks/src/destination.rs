@@ -54,14 +54,27 @@ impl Destination {
     }
 }
 
+/// The text is not a destination.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DestinationError {
+    /// It has another form.
+    #[error("expected HOST, HOST:PORT or HOST:PORT:DATA_PORT, for example `collector.lan:5342` or `[::1]`")]
+    Syntax,
+    /// The host's name is too long.
+    #[error("the name of a host has at most {LONGEST_HOST} bytes, and this one has {length}")]
+    HostLength {
+        /// Its length in bytes.
+        length: usize,
+    },
+}
+
 impl FromStr for Destination {
-    type Err = String;
+    type Err = DestinationError;
 
     /// Parses `HOST`, `HOST:PORT`, `HOST:PORT:DATA_PORT`; an IPv6 address is in brackets.
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || {
-            "expected HOST, HOST:PORT or HOST:PORT:DATA_PORT, for example `collector.lan:5342` or `[::1]`".to_owned()
-        };
+    fn from_str(text: &str) -> Result<Self, DestinationError> {
+        let wrong = || DestinationError::Syntax;
         let (host, ports) = match text.strip_prefix('[').map(|rest| rest.split_once(']')) {
             Some(split) => split.ok_or_else(wrong)?,
             None => text.split_at(text.find(':').unwrap_or(text.len())),
@@ -76,7 +89,7 @@ impl FromStr for Destination {
         match host.len() {
             0 => Err(wrong()),
             1..=LONGEST_HOST => Ok(Self { host: host.to_owned(), control_port, data_port }),
-            length => Err(format!("the name of a host has at most {LONGEST_HOST} bytes, and this one has {length}")),
+            length => Err(DestinationError::HostLength { length }),
         }
     }
 }
@@ -117,9 +130,6 @@ mod tests {
             assert!(wrong.parse::<Destination>().is_err(), "{wrong}");
         }
         assert!("x".repeat(253).parse::<Destination>().is_ok());
-        assert_eq!(
-            "x".repeat(300).parse::<Destination>(),
-            Err("the name of a host has at most 253 bytes, and this one has 300".to_owned())
-        );
+        assert_eq!("x".repeat(300).parse::<Destination>(), Err(DestinationError::HostLength { length: 300 }));
     }
 }

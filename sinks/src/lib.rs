@@ -51,7 +51,7 @@ pub use ctf::{CtfError, CtfSink, dated_directory, remove_traces};
 #[cfg(feature = "dt")]
 pub use datatrace::Error as DtError;
 pub use description::{ChannelDescription, EventDescription, NewEvents, TraceStart};
-pub use destination::{DEFAULT_MTU, DEFAULT_SYNC_INTERVAL, Destination, flush_age};
+pub use destination::{DEFAULT_MTU, DEFAULT_SYNC_INTERVAL, Destination, DestinationError, flush_age};
 pub use drain::{
     Drain, DrainRound, KernelCounts, KernelRings, LocalRings, RemoteRings, RingSupplier, SinkId, SinkReport,
 };

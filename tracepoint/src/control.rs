@@ -30,7 +30,7 @@
 //! | to | use |
 //! |---|---|
 //! | list processes, their tracepoints and sessions | [`Controller`], [`Application`], [`TracepointInfo`], [`SessionInCode`] |
-//! | create, change and end a session | [`NamedSession`], with a [`SessionSpec`](crate::session::SessionSpec) |
+//! | create, change and end a session | [`NamedSession`], with a [`SessionSpec`](crate::session::SessionSpec); [`end_with_this_process`] |
 //! | learn what each process did | [`Ack`], [`Acknowledgements`], [`DestroyResult`]; [`UnmatchedRule`] rules |
 //! | record processes that have no sinks | [`Recorder`], [`RecordedProcess`] |
 //! | read statistics | [`SessionStatistics`], [`ProcessStatistics`] |
@@ -50,5 +50,6 @@ pub use tracepoint_run_dir::{
     TracepointKind, TriggerAck,
 };
 pub use tracepoint_session_io::ControlError;
+pub use tracepoint_session_io::owner::end_with_this_process;
 pub use tracepoint_session_io::statistics::{ProcessStatistics, SessionStatistics};
 pub use tracepoint_session_io::store::Rotation;

@@ -49,7 +49,8 @@ pub use tracepoint_session::{
 pub use tracepoint_session_io::SnapshotSummary;
 pub use tracepoint_session_io::statistics::StatisticResult;
 pub use tracepoint_session_spec::{
-    BudgetSpec, ChannelSpec, CpuPercent, CpuPercentError, DrainedBy, Limit, LimitError, Limits, NameError, Rule,
-    RuleError, RuleProblem, RuleStatistic, SessionSpec, SinkSource, SinkSpec, SpecError, State, StreamSpec,
+    BudgetSpec, ChannelSpec, CpuPercent, CpuPercentError, CtfSinkSpec, DrainedBy, DropPolicy, DtSinkSpec,
+    ExistingTraces, Limit, LimitError, Limits, NameError, Rule, RuleError, RuleProblem, RuleStatistic, SessionSpec,
+    SinkSource, SinkSpec, SpecError, State, StreamSinkSpec, StreamSpec, TextSinkSpec, UdpSinkSpec,
 };
 pub use tracepoint_sinks::own_thread::inherit_scheduling;

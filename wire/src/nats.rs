@@ -9,9 +9,9 @@ mod publication;
 #[cfg(test)]
 mod tests;
 
-pub use broker::Broker;
+pub use broker::{Broker, BrokerError};
 #[cfg(feature = "nats")]
-pub use jetstream::{Acknowledgement, JetStream, error_text};
+pub use jetstream::{Acknowledgement, JetStream, JetStreamError, error_text};
 pub use message::{Message, control_frames, with_handle};
 pub use publication::{Publication, Publish};
 

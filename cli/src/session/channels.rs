@@ -1,6 +1,7 @@
 //! The channels of a session on the command line.
 
 use super::memory::MemoryArguments;
+use crate::argument_error::ArgumentError;
 use crate::units;
 use clap::{Args, ValueEnum};
 use tracepoint_session_spec::{ChannelSpec, DrainedBy, SessionSpec};
@@ -93,7 +94,7 @@ impl AddedChannel {
 }
 
 /// Parses `NAME` or `NAME:KEY=VALUE,…`. The values are checked with the session.
-fn added_channel(text: &str) -> Result<AddedChannel, String> {
+fn added_channel(text: &str) -> Result<AddedChannel, ArgumentError> {
     let (name, keys) = text.split_once(':').unwrap_or((text, ""));
     let mut added = AddedChannel { spec: ChannelSpec::default().named(name), policy: None };
     let spec = &mut added.spec;
@@ -105,7 +106,7 @@ fn added_channel(text: &str) -> Result<AddedChannel, String> {
         let (key, value) = part.split_once('=').ok_or_else(|| format!("expected `KEY=VALUE`, not `{part}`"))?;
         let number = || value.parse::<usize>().map_err(|_| format!("`{key}` takes a number, not `{value}`"));
         let size = || units::size(value).map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
-        let invalid = |error: String| format!("`{key}`: {error}");
+        let invalid = |error: ArgumentError| format!("`{key}`: {error}");
         match key {
             "policy" => added.policy = Some(value.to_owned()),
             "ring-size" => spec.ring_size = Some(size().map_err(invalid)?),
@@ -119,9 +120,9 @@ fn added_channel(text: &str) -> Result<AddedChannel, String> {
             }
             "contexts" => spec.contexts = value.split('+').map(str::to_owned).collect(),
             _ => {
-                return Err(format!(
+                return Err(ArgumentError::from(format!(
                     "a channel has no setting `{key}`; there are policy, ring-size, packets, spares, max-rings, max-wait, contexts, overflow and no-wake"
-                ));
+                )));
             }
         }
     }
@@ -144,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn channels_are_parsed() -> Result<(), String> {
+    fn channels_are_parsed() -> Result<(), ArgumentError> {
         assert_eq!(added_channel("flight")?.spec("discard"), ChannelSpec::default().named("flight"));
         let all = "a:policy=wait,ring-size=64K,packets=4,spares=2,max-rings=9,max-wait=2s,contexts=thread+cpu,overflow=8M,no-wake"
             .to_owned();
@@ -163,7 +164,7 @@ mod tests {
             ("a:max-wait=long", "`max-wait`: expected a time"),
         ] {
             let error = added_channel(wrong).expect_err(wrong);
-            assert!(error.contains(part), "{wrong}: {error}");
+            assert!(error.to_string().contains(part), "{wrong}: {error}");
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! The outputs of a session on the command line.
 
+use crate::argument_error::ArgumentError;
 use crate::failure::Failure;
 use crate::units;
 use clap::{Args, ValueEnum};
@@ -9,8 +10,10 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tracepoint_session_spec::{DropPolicy, ExistingTraces, SinkSpec, StreamSpec, TextSinkSpec};
+use tracepoint_session_spec::{DropPolicy, ExistingTraces, SinkSpec, SpecError, StreamSpec, TextSinkSpec};
 use tracepoint_sinks::{dated_directory, remove_traces};
+#[cfg(feature = "nats")]
+use tracepoint_wire::nats::{Broker, BrokerError};
 
 /// The events to drop when too many wait for a client.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -261,26 +264,26 @@ pub(super) fn is_standard_error(text: &Path) -> bool {
 }
 
 /// Parses `127.0.0.1`, `127.0.0.1:5556`, `[::1]:5556`, `:5556`.
-pub(super) fn socket_address(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn socket_address(text: &str) -> Result<SocketAddr, ArgumentError> {
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let with_port = text.parse().ok();
     let address = || text.trim_start_matches('[').trim_end_matches(']').parse().ok().map(|ip| SocketAddr::new(ip, 0));
     let port = || text.strip_prefix(':')?.parse().ok().map(|port| SocketAddr::new(loopback, port));
     with_port.or_else(address).or_else(port).ok_or_else(|| {
         "expected an address of this machine, optionally with a port, for example `127.0.0.1`, `0.0.0.0:5556` or `[::1]:5556`"
-            .to_owned()
+            .into()
     })
 }
 
 /// Checks the address of a peer.
-fn peer(text: &str) -> Result<String, String> {
+fn peer(text: &str) -> Result<String, SpecError> {
     StreamSpec::relay(text).destination().map(|_| text.to_owned())
 }
 
 /// Checks the URL of a broker.
 #[cfg(feature = "nats")]
-pub(crate) fn broker(text: &str) -> Result<String, String> {
-    text.parse::<tracepoint_wire::nats::Broker>().map(|_| text.to_owned())
+pub(crate) fn broker(text: &str) -> Result<String, BrokerError> {
+    text.parse::<Broker>().map(|_| text.to_owned())
 }
 
 /// The peer of a stream, without the credentials that a broker URL may contain.
@@ -299,7 +302,7 @@ struct ServerAddress {
     has_port: bool,
 }
 
-fn server_address(text: &str) -> Result<ServerAddress, String> {
+fn server_address(text: &str) -> Result<ServerAddress, ArgumentError> {
     let socket = socket_address(text)?;
     let has_port = text.parse::<IpAddr>().is_err() && !text.ends_with(']');
     Ok(ServerAddress { socket, has_port })

@@ -1,5 +1,6 @@
 //! Serves metrics over HTTP. One thread handles many connections at once, so that a slow peer delays no other.
 
+use crate::argument_error::ArgumentError;
 mod connection;
 
 use crate::failure::{Failure, Outcome, VerbResult};
@@ -19,10 +20,10 @@ const MAX: usize = 64;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Parses `PORT` or `ADDRESS:PORT`.
-pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn address(text: &str) -> Result<SocketAddr, ArgumentError> {
     let port = text.parse().map(|port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
     port.or_else(|_| text.parse()).map_err(|_| {
-        "expected a port or an address with a port, for example `9464`, `192.0.2.7:9464` or `[::1]:9464`".to_owned()
+        "expected a port or an address with a port, for example `9464`, `192.0.2.7:9464` or `[::1]:9464`".into()
     })
 }
 

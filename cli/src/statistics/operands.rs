@@ -2,6 +2,7 @@
 
 use super::pass::Input;
 use super::summary::statistic;
+use crate::argument_error::ArgumentError;
 use crate::failure::Failure;
 use std::path::{Path, PathBuf};
 use tracepoint_probes::{Measure, StatisticError, StatisticSpec};
@@ -19,12 +20,12 @@ const MAX_FIELDS: usize = 12;
 pub(super) struct First {
     text: String,
     /// The statistic if it is not a trace, or the reason why the text is not one.
-    measured: Result<StatisticSpec, String>,
+    measured: Result<StatisticSpec, ArgumentError>,
 }
 
 impl First {
     /// Parses the operand; fails if it is neither a field, a latency nor a path.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    pub(super) fn parse(text: &str) -> Result<Self, ArgumentError> {
         let measured = measured(text);
         match &measured {
             Err(reason) if !is_path(text) => Err(reason.clone()),
@@ -38,14 +39,14 @@ fn is_path(text: &str) -> bool {
     Path::new(text).exists() || text.contains('/')
 }
 
-fn measured(text: &str) -> Result<StatisticSpec, String> {
+fn measured(text: &str) -> Result<StatisticSpec, ArgumentError> {
     if !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || c == '_') {
         return Ok(StatisticSpec::new(Measure::Histogram { field: text.to_owned() }));
     }
     let spec: StatisticSpec = text.parse().map_err(|error: StatisticError| error.to_string())?;
     match spec.measure() {
         Measure::Histogram { .. } | Measure::Latency { .. } => Ok(spec),
-        _ => Err("expected a field or a latency; `tracectl stat` counts".to_owned()),
+        _ => Err("expected a field or a latency; `tracectl stat` counts".into()),
     }
 }
 
@@ -63,7 +64,7 @@ pub(super) fn resolve(
     let Some(First { text, measured }) = first else { return Ok((None, others.to_vec())) };
     let is_trace = !is_live && is_path(text) && (others.is_empty() || measured.is_err());
     if !is_trace {
-        let spec = measured.clone().map_err(Failure::Usage)?;
+        let spec = measured.clone()?;
         return Ok((Some(spec), others.to_vec()));
     }
     let mut paths: Vec<_> = [PathBuf::from(text)].into_iter().chain(others.iter().cloned()).collect();

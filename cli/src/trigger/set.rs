@@ -209,7 +209,9 @@ impl Trigger {
         let (value, actions) = if takes_value { self.words.split_at(1) } else { self.words.split_at(0) };
         let invalid = |reason: String| Failure::Usage(format!("the condition `{kind}` cannot be used: {reason}"));
         let mut when = match (self.when, value) {
-            (Kind::Size, [size]) => TriggerCondition::Size(units::size(size).map_err(invalid)?),
+            (Kind::Size, [size]) => {
+                TriggerCondition::Size(units::size(size).map_err(|error| invalid(error.to_string()))?)
+            }
             (_, value) => [std::slice::from_ref(&kind), value]
                 .concat()
                 .join(" ")

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::timeout;
-use tracepoint_wire::nats::{Broker, JetStream};
+use tracepoint_wire::nats::{Broker, JetStream, JetStreamError};
 
 /// Interval at which the remaining time is checked.
 const TICK: Duration = Duration::from_millis(50);
@@ -20,9 +20,20 @@ pub(super) struct Link {
     is_given_up: Cell<bool>,
 }
 
+/// The connection cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LinkError {
+    #[error(transparent)]
+    Refused(#[from] JetStreamError),
+    #[error("the broker does not answer in time")]
+    Timeout,
+    #[error("the connection is lost")]
+    Lost,
+}
+
 impl Link {
     /// Connects, unless the collector's time for publishing ends first.
-    pub(super) async fn open(broker: &Broker, status: &PublishStatus) -> Result<Self, String> {
+    pub(super) async fn open(broker: &Broker, status: &PublishStatus) -> Result<Self, LinkError> {
         let is_lost = Arc::new(AtomicBool::new(false));
         let lost = Arc::clone(&is_lost);
         let lost = move || lost.store(true, Ordering::Relaxed);
@@ -32,15 +43,15 @@ impl Link {
                 return Ok(Self { stream: opened?, is_lost, is_given_up: Cell::new(false) });
             }
             if status.is_over() {
-                return Err("the broker does not answer in time".to_owned());
+                return Err(LinkError::Timeout);
             }
         }
     }
 
     /// Fails if the connection can no longer be used.
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub(super) fn check(&self) -> Result<(), LinkError> {
         if self.is_lost.load(Ordering::Relaxed) || self.is_given_up.get() {
-            return Err("the connection is lost".to_owned());
+            return Err(LinkError::Lost);
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Finds the traces to publish, and connects to the broker.
 
 use super::context::PublisherContext;
-use super::link::Link;
+use super::link::{Link, LinkError};
 use super::session::{self, End};
 use super::settings::Settings;
 use crate::broker_status::PublishStatus;
@@ -51,7 +51,7 @@ pub(crate) async fn publish(shared: Rc<ServerState>, status: Rc<PublishStatus>, 
     while !publisher.is_finished() {
         let why = match publisher.connect().await {
             Ok(link) => publisher.serve(&Rc::new(link)).await,
-            Err(why) => Some(why),
+            Err(error) => Some(error.to_string()),
         };
         if let Some(why) = why {
             publisher.tell(why);
@@ -146,7 +146,7 @@ impl Publisher {
         }
     }
 
-    async fn connect(&mut self) -> Result<Link, String> {
+    async fn connect(&mut self) -> Result<Link, LinkError> {
         let broker = self.broker().clone();
         let link = Link::open(&broker, &self.of.status).await?;
         if !std::mem::replace(&mut self.has_connected, true) {
@@ -210,7 +210,7 @@ impl Publisher {
                 // Other traces switch to the next connection as well.
                 link.give_up();
                 self.idle.insert(root, spool);
-                return Some(why);
+                return Some(why.to_string());
             }
         }
         None

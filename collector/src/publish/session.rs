@@ -10,7 +10,7 @@
 //! ```
 
 use super::context::PublisherContext;
-use super::link::Link;
+use super::link::{Link, LinkError};
 use crate::spool::{Item, Packet, Place, Position, Spool};
 use std::collections::VecDeque;
 use std::io;
@@ -38,7 +38,7 @@ pub(super) enum End {
     /// The broker has all data so far, or the collector has no more time.
     Settled,
     /// The connection is unusable.
-    Lost(String),
+    Lost(LinkError),
     /// The trace cannot be read.
     Failed(String),
 }
@@ -273,7 +273,7 @@ impl Session {
     }
 
     async fn publish(&self, message: Publish) -> Result<Acknowledgement, End> {
-        self.link.stream.publish(message).await.map_err(End::Lost)
+        self.link.stream.publish(message).await.map_err(|error| End::Lost(error.into()))
     }
 
     /// Publishes a message and waits until it is stored.
@@ -282,7 +282,7 @@ impl Session {
         loop {
             self.link.check().map_err(End::Lost)?;
             if let Ok(stored) = timeout(TICK, &mut stored).await {
-                return stored.map_err(End::Lost);
+                return stored.map_err(|error| End::Lost(error.into()));
             }
             if self.of.status.is_over() {
                 return Err(End::Settled);
@@ -299,7 +299,7 @@ impl Session {
         while let Some(first) = self.in_flight.front_mut() {
             if let Some(stored) = &mut first.stored {
                 match timeout(time, stored).await {
-                    Ok(stored) => stored.map_err(End::Lost)?,
+                    Ok(stored) => stored.map_err(|error| End::Lost(error.into()))?,
                     Err(_) => break,
                 }
             }

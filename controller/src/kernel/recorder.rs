@@ -115,7 +115,8 @@ impl KernelRecorder {
         let (mut outputs, stop) = (Vec::new(), eventfd(0, EventfdFlags::CLOEXEC).map_err(io::Error::from));
         let made = rights.as_self(|| {
             sinks.iter().try_for_each(|spec| {
-                let (sink, output) = outputs::make(spec, TRACE, Arc::clone(&allowance))?;
+                let made = outputs::make(spec, TRACE, Arc::clone(&allowance));
+                let (sink, output) = made.map_err(|error| error.to_string())?;
                 outputs.push(output);
                 drain.add_sink(sink).map(drop).map_err(|error| error.to_string())
             })

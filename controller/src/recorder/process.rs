@@ -1,6 +1,7 @@
 //! One recorded process.
 
 use super::RecordedProcess;
+use std::fmt;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -36,13 +37,13 @@ pub(super) struct RemoteProcess {
 const STREAMS_PAUSE: Duration = Duration::from_millis(500);
 
 impl RemoteProcess {
-    /// Creates the sinks and the drain. The error says what could not be created.
+    /// Creates the sinks and the drain.
     pub(super) fn attach(
         dir: RemoteDir,
         specs: (&[SinkSpec], Option<&Buckets>),
         allowance: &Arc<Allowance>,
         rights: &Rights,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, AttachError> {
         let mut outputs = Vec::new();
         let attached = attach(&dir, specs, (allowance, rights), &mut outputs);
         match attached {
@@ -51,9 +52,9 @@ impl RemoteProcess {
                 let (notes, unopened, streams_written) = (Vec::new(), None, None);
                 Ok(Self { key, dir, stamp, drain, outputs, name, notes, unopened, streams_written })
             }
-            Err(reason) => {
+            Err(error) => {
                 rights.as_self(|| outputs.drain(..).for_each(outputs::Output::remove_unused));
-                Err(reason)
+                Err(error)
             }
         }
     }
@@ -187,6 +188,17 @@ impl RemoteProcess {
     }
 }
 
+/// The rings of a process cannot be drained, for this reason.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct AttachError(String);
+
+impl AttachError {
+    fn new(reason: impl fmt::Display) -> Self {
+        Self(reason.to_string())
+    }
+}
+
 type Attached = (ProcessKey, (u64, u64), Drain<RemoteRings>);
 
 fn attach(
@@ -194,13 +206,15 @@ fn attach(
     (specs, buckets): (&[SinkSpec], Option<&Buckets>),
     (allowance, rights): (&Arc<Allowance>, &Rights),
     made: &mut Vec<outputs::Output>,
-) -> Result<Attached, String> {
-    let key = ProcessKey::of_directory(dir.name()).ok_or("the directory's name is not that of a process")?;
-    let text = |error: io::Error| format!("the metadata of process {key} cannot be read: {error}");
-    let stamp = dir.metadata_stamp().map_err(text)?;
-    let consumer = RemoteConsumer::new(dir.metadata().map_err(text)?).map_err(|error| error.to_string())?;
+) -> Result<Attached, AttachError> {
+    let key = ProcessKey::of_directory(dir.name())
+        .ok_or_else(|| AttachError::new("the directory's name is not that of a process"))?;
+    let unreadable =
+        |error: io::Error| AttachError::new(format_args!("the metadata of process {key} cannot be read: {error}"));
+    let stamp = dir.metadata_stamp().map_err(unreadable)?;
+    let consumer = RemoteConsumer::new(dir.metadata().map_err(unreadable)?).map_err(AttachError::new)?;
     // The sinks are created last because their names contain the program's name.
-    let mut drain = Drain::remote(consumer).map_err(|error| error.to_string())?;
+    let mut drain = Drain::remote(consumer).map_err(AttachError::new)?;
     if let Some(time) = dir.flushed() {
         drain.set_flushed(time);
     }
@@ -208,7 +222,8 @@ fn attach(
     let name = trace_name(&drain.trace().process.name, dir.name());
     let (mut sinks, mut lines) = (Vec::new(), Vec::new());
     for spec in specs {
-        let (mut sink, output) = rights.as_self(|| outputs::make(spec, &name, Arc::clone(allowance)))?;
+        let (mut sink, output) =
+            rights.as_self(|| outputs::make(spec, &name, Arc::clone(allowance))).map_err(AttachError::new)?;
         made.push(output);
         if let Some(buckets) = buckets {
             buckets.apply(&mut *sink);
@@ -217,10 +232,11 @@ fn attach(
         sinks.push(sink);
     }
     // Written before the first packet is released, because recovery reads it to find packets already written.
-    dir.put_outputs(&lines.concat())
-        .map_err(|error| format!("the outputs of process {key} cannot be written down: {error}"))?;
+    dir.put_outputs(&lines.concat()).map_err(|error| {
+        AttachError::new(format_args!("the outputs of process {key} cannot be written down: {error}"))
+    })?;
     let added = rights.as_self(|| sinks.into_iter().try_for_each(|sink| drain.add_sink(sink).map(drop)));
-    added.map_err(|error| error.to_string())?;
+    added.map_err(AttachError::new)?;
     Ok((key, stamp, drain))
 }
 

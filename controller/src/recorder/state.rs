@@ -214,6 +214,7 @@ impl State {
                     Ok(None) => continue,
                     Ok(Some(dir)) => self.shortage(kept, largest).map_or(Ok(dir), Err).and_then(|dir| {
                         RemoteProcess::attach(dir, (&self.sinks, self.buckets.as_ref()), &self.allowance, &self.rights)
+                            .map_err(|error| error.to_string())
                     }),
                     Err(error) => Err(format!("its rings cannot be opened: {error}")),
                 };

@@ -21,11 +21,11 @@ use tracepoint::marker::{Decision, FieldRange, FieldView, MarkerDescriptor, Subs
 use tracepoint::probe::{RegisterError, SiteSwitchError};
 use tracepoint::runtime::{Argument, Location, ParseLevelError, Platform, TracepointNotFound};
 use tracepoint::session::{
-    AgentBuilder, AgentError, BudgetSpec, ChannelSpec, Counters, CpuPercent, CpuPercentError, DirError, DrainedBy,
-    Dump, Limit, LimitError, Limits, NameError, Notice, OverBudget, RecoverError, Rights, RingDirError, RuleError,
-    RuleProblem, RuleStatistic, RunDir, RunDirError, SessionBuilder, SessionError, SessionSpec, SinkFailure,
-    SinkSource, SinkSpec, SnapshotSummary, SpecError, State, StateDump, StateDumpStatus, StatisticResult, Status,
-    StreamSpec, Summary,
+    AgentBuilder, AgentError, BudgetSpec, ChannelSpec, Counters, CpuPercent, CpuPercentError, CtfSinkSpec, DirError,
+    DrainedBy, DropPolicy, DtSinkSpec, Dump, ExistingTraces, Limit, LimitError, Limits, NameError, Notice, OverBudget,
+    RecoverError, Rights, RingDirError, RuleError, RuleProblem, RuleStatistic, RunDir, RunDirError, SessionBuilder,
+    SessionError, SessionSpec, SinkFailure, SinkSource, SinkSpec, SnapshotSummary, SpecError, State, StateDump,
+    StateDumpStatus, StatisticResult, Status, StreamSinkSpec, StreamSpec, Summary, TextSinkSpec, UdpSinkSpec,
 };
 use tracepoint::sinks::{
     ChannelDescription, ClockInfo, CtfError, CtfSink, DtError, DtSink, EventDescription, NewEvents, Packet,
@@ -34,8 +34,8 @@ use tracepoint::sinks::{
 };
 use tracepoint::trigger::{
     ActionResult, CoreDump, Decoder, Detail, FireOutcome, FireRequest, FiredTrigger, KeptSnapshot, Listener, Message,
-    Notification, Occurrence, PayloadTooLong, Report, ReportKind, Subscription, TriggerAction, TriggerCondition,
-    TriggerError, TriggerOptions, TriggerSpec, TriggerState, TriggerStatus,
+    Notification, Occurrence, PayloadTooLong, Report, ReportKind, Subscription, Threshold, TriggerAction,
+    TriggerCondition, TriggerError, TriggerOptions, TriggerSpec, TriggerState, TriggerStatus,
 };
 use tracepoint::{Agent, Channel, Level, Marker, Probe, Rule, Session, Tracepoint, filter, testing};
 
@@ -155,6 +155,14 @@ fn sessions_in_code() -> Outcome {
         ChannelSpec: spec.channel;
         Limits: spec.limits;
         DrainedBy: spec.drain;
+        CtfSinkSpec: SinkSpec::ctf("/x");
+        DtSinkSpec: SinkSpec::dt("/x");
+        TextSinkSpec: SinkSpec::standard_error();
+        UdpSinkSpec: SinkSpec::udp(([127, 0, 0, 1], 0).into());
+        StreamSinkSpec: SinkSpec::stream(StreamSpec::to("host"));
+        [Option<ExistingTraces>]: [SinkSpec::ctf("/x").dated().existing];
+        DropPolicy: DropPolicy::default();
+        Threshold: "count of count > 2".parse::<Threshold>()?;
         State: spec.state;
         Channel: Channel::discard(1 << 20);
         Session: session;

@@ -29,6 +29,7 @@ fn errors_cross_threads() {
     is_error::<tracepoint_session::sinks::SinkError>();
     is_error::<tracepoint_session::AgentError>();
     is_error::<tracepoint_session_io::ControlError>();
+    is_error::<tracepoint_session_io::outputs::OutputError>();
     is_error::<tracepoint_session_spec::CpuPercentError>();
     is_error::<tracepoint_run_dir::DirError>();
     is_error::<tracepoint_controller::KernelError>();
@@ -55,7 +56,10 @@ fn errors_cross_threads() {
     is_error::<tracepoint_controller::core_dump::PatternError>();
     is_error::<tracepoint_controller::trigger::TriggerError>();
     is_error::<tracepoint_session_spec::syntax::SyntaxError>();
+    is_error::<tracepoint_sinks::DestinationError>();
+    is_error::<tracepoint_wire::nats::BrokerError>();
     is_error::<tracepoint_wire::DecodeError>();
+    // `tracepoint_wire::nats::JetStreamError` needs the client of a broker: see `wire/src/nats/tests.rs`.
     is_error::<tracepoint_wire::stream::DecodeError>();
     is_error::<tracepoint_wire::udp::DecodeError>();
 }

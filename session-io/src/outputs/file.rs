@@ -1,5 +1,6 @@
 //! Sinks with one file for each process.
 
+use super::OutputError;
 use super::names::names;
 use super::space::{Allowance, Space, Watch};
 use fileguard::{CheckedFd, ReopenableFd};
@@ -16,17 +17,16 @@ use std::sync::Arc;
 const APPEND: OFlags = OFlags::WRONLY.union(OFlags::APPEND).union(OFlags::NONBLOCK);
 
 /// Makes a new text file at `path`, inside it, or next to it, limited by `allowance`.
-pub(super) fn text(path: &Path, name: &str, allowance: Arc<Allowance>) -> Result<(BoundedFile, PathBuf), String> {
+pub(super) fn text(path: &Path, name: &str, allowance: Arc<Allowance>) -> Result<(BoundedFile, PathBuf), OutputError> {
     for path in names(path, name, "txt") {
+        let failed = |action, source| OutputError::File { action, path: path.clone(), source };
         match File::create_new(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(format!("cannot make {}: {error}", path.display())),
+            Err(error) => return Err(failed("make", error)),
             Ok(file) => {
                 let file =
                     ReopenableFd::new(file, &path, APPEND).map(|file| BoundedFile::new(file, 0, &path, allowance));
-                return file
-                    .map(|file| (file, path.clone()))
-                    .map_err(|error| format!("cannot open {}: {error}", path.display()));
+                return file.map(|file| (file, path.clone())).map_err(|error| failed("open", error));
             }
         }
     }
@@ -35,9 +35,9 @@ pub(super) fn text(path: &Path, name: &str, allowance: Arc<Allowance>) -> Result
 
 /// Opens the file at `path` for appending, limited to `most` bytes. If another process is writing to it, for example the parent of this
 /// one, opens a file next to it with this process's name.
-pub fn shared_text(path: &Path, name: &str, most: u64) -> Result<BoundedFile, String> {
+pub fn shared_text(path: &Path, name: &str, most: u64) -> Result<BoundedFile, OutputError> {
     for path in names(path, name, "txt") {
-        let failed = |error: io::Error| format!("cannot open {}: {error}", path.display());
+        let failed = |source| OutputError::File { action: "open", path: path.clone(), source };
         // O_NONBLOCK: a FIFO without a reader, or a full one, must not block.
         let flags = OFlags::NONBLOCK.bits().cast_signed();
         let opened = File::options().append(true).create(true).custom_flags(flags).open(&path);
@@ -136,7 +136,7 @@ mod tests {
         let dir = test_dir()?;
         let path = dir.path().join("pipe");
         rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0)?;
-        assert!(shared_text(&path, "a", 1 << 20).is_err_and(|error| error.contains("pipe")));
+        assert!(shared_text(&path, "a", 1 << 20).is_err_and(|error| error.to_string().contains("pipe")));
         let _reader = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(&path)?;
         let mut file = shared_text(&path, "a", 1 << 20)?;
         let error = file.write_all(&vec![b'x'; 1 << 18]).err().ok_or("the write did not fail")?;
@@ -157,7 +157,8 @@ mod tests {
         file.write_all(b"all")?;
         assert_eq!(fs::read(&first)?, b"all");
         assert!(
-            text(&dir.path().join("nowhere/x"), "a", Allowance::of(1)).is_err_and(|error| error.contains("nowhere/x"))
+            text(&dir.path().join("nowhere/x"), "a", Allowance::of(1))
+                .is_err_and(|error| error.to_string().contains("nowhere/x"))
         );
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Keeps a part of each file system free, and limits the bytes that sinks write.
 
+use super::OutputError;
 use rustix::fs::statvfs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -168,14 +169,10 @@ impl Space {
 }
 
 /// Fails unless the file system of `path`, or of its nearest existing parent, has enough free space.
-pub(super) fn require_space(path: &Path) -> Result<(), String> {
+pub(super) fn require_space(path: &Path) -> Result<(), OutputError> {
     let there = path.ancestors().find(|path| path.exists()).unwrap_or(path);
     match has_space(there) {
-        Ok(false) => Err(format!(
-            "cannot record to {}: {}; free some space, or record to another file system",
-            path.display(),
-            full()
-        )),
+        Ok(false) => Err(OutputError::NoSpace { path: path.to_owned(), source: full() }),
         // If it cannot be checked, writing will report the error.
         _ => Ok(()),
     }

@@ -1,30 +1,26 @@
 //! The sender of a session's description.
 
+use super::OutputError;
 use std::time::Duration;
 use tracepoint_session_spec::StreamSpec;
 use tracepoint_sinks::StreamSink;
 use tracepoint_sinks::stream::{DEFAULT_MTU, StreamOptions};
 use tracepoint_wire::stream::SharedKey;
 
-/// Makes the sender of a process of this name; the error is the reason why it cannot be made.
-pub(super) fn sender(spec: &StreamSpec, process: &str) -> Result<StreamSink, String> {
-    StreamSink::new(options(spec, process)?).map_err(|error| error.to_string())
+/// Makes the sender of a process of this name.
+pub(super) fn sender(spec: &StreamSpec, process: &str) -> Result<StreamSink, OutputError> {
+    StreamSink::new(options(spec, process)?).map_err(OutputError::sink)
 }
 
-#[cfg(feature = "nats")]
-fn to_peer(spec: &StreamSpec) -> Result<StreamOptions, String> {
+fn to_peer(spec: &StreamSpec) -> Result<StreamOptions, OutputError> {
+    #[cfg(feature = "nats")]
     if spec.is_broker() {
-        return Ok(StreamOptions::publish(spec.to.parse()?));
+        return Ok(StreamOptions::publish(spec.to.parse().map_err(OutputError::sink)?));
     }
-    Ok(StreamOptions::to(spec.destination()?))
+    Ok(StreamOptions::to(spec.destination().map_err(OutputError::sink)?))
 }
 
-#[cfg(not(feature = "nats"))]
-fn to_peer(spec: &StreamSpec) -> Result<StreamOptions, String> {
-    Ok(StreamOptions::to(spec.destination()?))
-}
-
-fn options(spec: &StreamSpec, process: &str) -> Result<StreamOptions, String> {
+fn options(spec: &StreamSpec, process: &str) -> Result<StreamOptions, OutputError> {
     let mut options = to_peer(spec)?.process(process);
     if spec.relay {
         options = options.relay_only();
@@ -42,7 +38,7 @@ fn options(spec: &StreamSpec, process: &str) -> Result<StreamOptions, String> {
         options = options.max_bandwidth(rate);
     }
     if let Some(path) = &spec.key_file {
-        options = options.key(SharedKey::read(path).map_err(|error| error.to_string())?);
+        options = options.key(SharedKey::read(path).map_err(OutputError::sink)?);
     }
     if let Some(time) = spec.retry_ms {
         options = options.retry(Duration::from_millis(time));

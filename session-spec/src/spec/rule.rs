@@ -218,11 +218,13 @@ impl Rule {
     }
 
     /// The statistic that it computes, if it has one that is not a sample.
+    #[doc(hidden)]
     pub const fn computes(&self) -> Option<&StatisticSpec> {
         if let Some(RuleStatistic::Compute(spec)) = &self.statistic { Some(spec) } else { None }
     }
 
     /// The N of its sample, if it has one: one in N events is recorded.
+    #[doc(hidden)]
     pub const fn sample(&self) -> Option<NonZeroU64> {
         if let Some(RuleStatistic::Sample { one_in }) = self.statistic { Some(one_in) } else { None }
     }
@@ -243,11 +245,13 @@ impl Rule {
     }
 
     /// Returns whether its pattern and its condition on levels match an event.
+    #[doc(hidden)]
     pub fn selects(&self, name: &str, level: Level) -> bool {
         self.level.as_ref().is_none_or(|wanted| wanted.matches(level)) && self.matches(name)
     }
 
     /// Returns whether it applies to this process, regardless of the process's events.
+    #[doc(hidden)]
     pub fn is_for(&self, process: ProcessKey, exe: &str) -> bool {
         self.process.is_none_or(|wanted| wanted == process)
             && self.exe.as_ref().is_none_or(|pattern| pattern.matches(exe))

@@ -4,7 +4,7 @@ use super::SpecError;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
-use tracepoint_sinks::{DEFAULT_SYNC_INTERVAL, Destination, flush_age};
+use tracepoint_sinks::{DEFAULT_SYNC_INTERVAL, Destination, DestinationError, flush_age};
 
 /// The minimum and the maximum interval between two synchronisation points, in ms.
 const SYNC_INTERVALS: std::ops::RangeInclusive<u64> = 10..=60_000;
@@ -82,9 +82,10 @@ impl StreamSpec {
     ///
     /// # Errors
     ///
-    /// If its address is invalid; the error describes the problem.
-    pub fn destination(&self) -> Result<Destination, String> {
-        self.to.parse().map_err(|error| format!("`{}` is no address of a relay or collector: {error}", self.to))
+    /// If its address is invalid.
+    pub fn destination(&self) -> Result<Destination, SpecError> {
+        let invalid = |error| format!("`{}` is no address of a relay or collector: {error}", self.to);
+        self.to.parse().map_err(|error: DestinationError| SpecError::invalid(invalid(error)))
     }
 
     /// Returns whether the peer is a NATS broker.
@@ -128,7 +129,7 @@ impl StreamSpec {
         if self.is_broker() {
             self.check_broker()?;
         } else {
-            self.destination().map_err(SpecError::invalid)?;
+            self.destination()?;
         }
         match self.mtu {
             Some(_) if !self.udp => return Err(SpecError::invalid("`mtu` is for streams over UDP (`udp = true`)")),

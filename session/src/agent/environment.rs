@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use tracepoint_core::internal::nearest_names;
 use tracepoint_reader::secure_exec::secure;
 use tracepoint_run_dir::notice::Notice;
-use tracepoint_session_io::outputs::{self, Allowance, Chunks};
+use tracepoint_session_io::outputs::{self, Allowance, Chunks, OutputError};
 use tracepoint_session_spec::{Rule, RuleError, RuleProblem, SessionSpec, SinkSource, SpecError};
 use tracepoint_sinks::TextSink;
 
@@ -56,7 +56,7 @@ pub(super) fn start(context: &Context, notices: &mut Vec<Notice>) -> Option<Runn
         return None;
     }
     let mut settings = context.settings(NAME, spec.clone());
-    settings.sinks.push(sink(target, context).map_err(&mut problem).ok()?);
+    settings.sinks.push(sink(target, context).map_err(|error| problem(error.to_string())).ok()?);
     let start = |events: &[PlannedEvent]| {
         let recording = Recording::start(settings, events, events.len() + state::EVENTS, &mut Vec::new())?;
         context.recordings.add(&recording);
@@ -74,14 +74,14 @@ pub(super) fn names_a_file() -> bool {
     env::var("TRACEPOINT").is_ok_and(|text| matches!(parse(&text), Ok((_, Target::Text(Some(_))))))
 }
 
-fn sink(target: Target, context: &Context) -> Result<SinkSource, String> {
+fn sink(target: Target, context: &Context) -> Result<SinkSource, OutputError> {
     match target {
         Target::Ctf(place) => {
             let place = place.or_else(|| env::var_os("TRACEPOINT_OUT").map(PathBuf::from));
             let is_named = place.is_some();
             let place = place.unwrap_or_default();
             let made = outputs::ctf(&place, &context.trace_name(), Allowance::of(MAX_SIZE), &Chunks::default());
-            let (sink, path) = made.map_err(|error| error.to_string())?;
+            let (sink, path) = made.map_err(|error| OutputError::Sink(error.into()))?;
             if !is_named {
                 let path = std::path::absolute(&path).unwrap_or(path);
                 let text = "tracepoint: events are recorded into";

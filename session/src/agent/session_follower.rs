@@ -10,6 +10,7 @@ use super::trusted_outputs::TrustedOutputs;
 use super::watch::{OwnerWatch, has_ended, watch};
 use crate::event::PlannedEvent;
 use crate::session::{Recording, RunningSession, SessionError, Target};
+use crate::trigger::WatchError;
 use fileguard::GuardedFd;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -304,6 +305,7 @@ fn rule_ack(rule: Result<usize, RuleError>) -> RuleAck {
 }
 
 /// Returns the acknowledgement of one trigger.
-fn trigger_ack(watched: Result<Option<usize>, String>) -> TriggerAck {
-    watched.map_or_else(TriggerAck::Unsupported, |events| events.map_or(TriggerAck::Watched, TriggerAck::Events))
+fn trigger_ack(watched: Result<Option<usize>, WatchError>) -> TriggerAck {
+    let supported = |events: Option<usize>| events.map_or(TriggerAck::Watched, TriggerAck::Events);
+    watched.map_or_else(|error| TriggerAck::Unsupported(error.to_string()), supported)
 }

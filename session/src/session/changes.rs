@@ -174,8 +174,8 @@ impl RecordingParts {
         notices: &mut Vec<Notice>,
     ) -> Result<Arc<OnceLock<SinkId>>, SessionError> {
         let spec = sink.spec();
-        let (mut sink, output) =
-            outputs::of_source(sink, &self.trace_name).map_err(|reason| SessionError::Sink { reason })?;
+        let (mut sink, output) = outputs::of_source(sink, &self.trace_name)
+            .map_err(|error| SessionError::Sink { reason: error.to_string() })?;
         self.rings.attach_sender(&mut *sink)?;
         let line = output_list::line(&mut *sink, notices);
         let id = self.begin_sink(sink, Some(spec), output, line)?;

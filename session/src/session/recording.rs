@@ -90,8 +90,8 @@ impl Recording {
         let mut sinks: Vec<(Box<dyn Sink>, Option<SinkSpec>)> = Vec::new();
         for source in sources {
             let description = source.spec();
-            let (sink, output) =
-                outputs::of_source(source, &trace_name).map_err(|reason| SessionError::Sink { reason })?;
+            let (sink, output) = outputs::of_source(source, &trace_name)
+                .map_err(|error| SessionError::Sink { reason: error.to_string() })?;
             guard.outputs.push(output);
             sinks.push((sink, Some(description)));
         }

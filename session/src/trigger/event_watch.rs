@@ -4,6 +4,7 @@
 //! is compiled for each event; the core tests a comparison of an integer field at its beginning before it calls the aggregate.
 
 use super::capture::{Capture, CaptureSlots};
+use super::error::WatchError;
 use super::words::Word;
 use crate::event::Program;
 use std::process;
@@ -43,7 +44,7 @@ impl Aggregate for Watch {
 impl EventWatch {
     /// Enables the events of this program that the rule matches, whether or not the session records them. It is no error if none matches,
     /// but it is one if the rule's filter fits none of the events that the rest of the rule matches.
-    pub(super) fn start(rule: &Rule, program: Program<'_>, word: Word) -> Result<Self, String> {
+    pub(super) fn start(rule: &Rule, program: Program<'_>, word: Word) -> Result<Self, WatchError> {
         let captured = Arc::new(CaptureSlots::new());
         let (mut markers, mut subscribers, mut unfit) = (Vec::new(), Vec::new(), None);
         let is_for_this = rule.is_for(program.key, program.executable);
@@ -66,9 +67,9 @@ impl EventWatch {
             }
         }
         if let Some(reason) = unfit.filter(|_| markers.is_empty()) {
-            return Err(reason);
+            return Err(WatchError::new(reason));
         }
-        let subscriptions = Subscription::start_all(subscribers).map_err(|error| error.to_string())?;
+        let subscriptions = Subscription::start_all(subscribers).map_err(WatchError::new)?;
         Ok(Self { captured, markers, subscriptions: Mutex::new(subscriptions) })
     }
 
@@ -131,7 +132,7 @@ mod tests {
         other(n: i64) { n: i64 = n }
     }
 
-    fn watch(rule: &Rule) -> Result<EventWatch, String> {
+    fn watch(rule: &Rule) -> Result<EventWatch, WatchError> {
         let events = all_events(tracepoint_core::markers(), &mut Vec::new());
         let program = Program { key: ProcessKey::of_this_process(), executable: "/bin/shop", events: &events };
         EventWatch::start(rule, program, Word::take().expect("a word"))
@@ -147,9 +148,9 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_captured_in_their_order() -> Result<(), String> {
+    fn fields_are_captured_in_their_order() -> Result<(), WatchError> {
         let when = TriggerCondition::Event(Rule::new("event_watch:paid").filter("n != 7"));
-        let TriggerCondition::Event(rule) = &when else { return Err("no rule".to_owned()) };
+        let TriggerCondition::Event(rule) = &when else { return Err(WatchError::new("no rule")) };
         let watch = watch(rule)?;
         let text = "é".repeat(100);
         for (n, by) in [(-3, "card"), (7, "not"), (i64::MAX, &text), (7, "not"), (1, "")] {
@@ -178,9 +179,9 @@ mod tests {
     }
 
     #[test]
-    fn events_without_a_slot_are_counted() -> Result<(), String> {
+    fn events_without_a_slot_are_counted() -> Result<(), WatchError> {
         let when = TriggerCondition::Event(Rule::new("event_watch:o*"));
-        let TriggerCondition::Event(rule) = &when else { return Err("no rule".to_owned()) };
+        let TriggerCondition::Event(rule) = &when else { return Err(WatchError::new("no rule")) };
         let watch = watch(rule)?;
         (0..20).for_each(|n| tracepoint_core::trace!(other(n)));
         let taken = watch.take(&when);
@@ -192,12 +193,12 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_may_match_nothing_but_its_filter_must_fit_something() -> Result<(), String> {
+    fn a_rule_may_match_nothing_but_its_filter_must_fit_something() -> Result<(), WatchError> {
         assert_eq!(watch(&Rule::new("event_watch:none"))?.len(), 0);
         assert_eq!(watch(&Rule::new("event_watch:*").exe("other"))?.len(), 0);
         assert_eq!(watch(&Rule::new("event_watch:*").filter("by == \"card\""))?.len(), 1);
         let error = watch(&Rule::new("event_watch:*").filter("price > 1")).expect_err("there is no such field");
-        assert!(error.contains("no field is called `price`"), "{error}");
+        assert!(error.to_string().contains("no field is called `price`"), "{error}");
         Ok(())
     }
 }

@@ -9,6 +9,7 @@
     reason = "handlers of signals have no safe interface, and this file guarantees what its handler does"
 )]
 
+use super::error::WatchError;
 use super::words;
 use std::collections::BTreeMap;
 use std::mem::zeroed;
@@ -49,17 +50,18 @@ pub(super) struct SignalWatch {
 
 impl SignalWatch {
     /// Installs the handler, unless another trigger has done so.
-    pub(super) fn start(name: &str) -> Result<Self, String> {
-        let signal = signal_number(name).ok_or_else(|| format!("there is no signal `{name}`"))?;
+    pub(super) fn start(name: &str) -> Result<Self, WatchError> {
+        let signal = signal_number(name).ok_or_else(|| WatchError::new(format_args!("there is no signal `{name}`")))?;
         let mut uses = USES.lock().unwrap_or_else(PoisonError::into_inner);
         let uses = uses.entry(signal).or_default();
         if uses.was_replaced {
-            return Err(format!(
+            return Err(WatchError::new(format_args!(
                 "the program has replaced the handler of an earlier trigger for {name}, and its own may call that; use another signal"
-            ));
+            )));
         }
         if uses.triggers == 0 {
-            install(signal).map_err(|error| format!("no handler can be installed for {name}: {error}"))?;
+            let failed = |error| WatchError::new(format_args!("no handler can be installed for {name}: {error}"));
+            install(signal).map_err(failed)?;
         }
         uses.triggers += 1;
         let seen = AtomicU64::new(COUNTS[index(signal)].load(Ordering::Relaxed));
@@ -204,7 +206,7 @@ mod tests {
         check(unsafe { libc::sigaction(signal, &raw const action, null_mut()) }).expect("installed");
         first.switch_off();
         let error = SignalWatch::start(name).expect_err("the program's handler may call ours");
-        assert!(error.contains("use another signal"), "{error}");
+        assert!(error.to_string().contains("use another signal"), "{error}");
         // SAFETY: sends the signal to this thread.
         assert_eq!(unsafe { libc::raise(signal) }, 0);
         assert_eq!(CALLS.load(Ordering::Relaxed), 1, "once");

@@ -43,11 +43,18 @@ const SCHEMES: [&str; 2] = ["nats://", "tls://"];
 /// Maximum number of replicas in `JetStream`.
 const MAX_REPLICAS: usize = 5;
 
-impl FromStr for Broker {
-    type Err = String;
+/// The text is not the URL of a broker.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}; expected nats://HOST[:PORT][,nats://HOST…][?replicas=N]")]
+pub struct BrokerError {
+    reason: &'static str,
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = |what: &str| format!("{what}; expected nats://HOST[:PORT][,nats://HOST…][?replicas=N]");
+impl FromStr for Broker {
+    type Err = BrokerError;
+
+    fn from_str(text: &str) -> Result<Self, BrokerError> {
+        let wrong = |reason: &'static str| BrokerError { reason };
         let (servers, query) = text.split_once('?').map_or((text, None), |(servers, query)| (servers, Some(query)));
         let replicas = match query.map(|query| query.strip_prefix("replicas=").and_then(|number| number.parse().ok())) {
             None => 1,

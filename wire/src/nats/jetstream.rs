@@ -21,8 +21,25 @@ const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 /// How long the broker keeps messages that no collector has stored.
 const MAX_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
 
+/// A request that the broker did not fulfil. The message is for the user.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{reason}")]
+pub struct JetStreamError {
+    reason: String,
+}
+
+impl JetStreamError {
+    fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into() }
+    }
+
+    fn of(error: &dyn Error) -> Self {
+        Self::new(error_text(error))
+    }
+}
+
 /// Completes when a message is stored; the error is the reason if it is not.
-pub type Acknowledgement = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
+pub type Acknowledgement = Pin<Box<dyn Future<Output = Result<(), JetStreamError>> + Send>>;
 
 /// A connection to a broker that has the stream of traces. It belongs to the `tokio` runtime in which it was opened.
 ///
@@ -49,8 +66,12 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// A message for the user: the broker cannot be reached, has no `JetStream`, or has a stream that would drop accepted messages.
-    pub async fn open(broker: &Broker, name: &str, lost: impl Fn() + Send + Sync + 'static) -> Result<Self, String> {
+    /// The broker cannot be reached, has no `JetStream`, or has a stream that would drop accepted messages.
+    pub async fn open(
+        broker: &Broker,
+        name: &str,
+        lost: impl Fn() + Send + Sync + 'static,
+    ) -> Result<Self, JetStreamError> {
         let lost = Arc::new(lost);
         let options = ConnectOptions::new().name(name).connection_timeout(CONNECT_TIME);
         let options = options.event_callback(move |event| {
@@ -59,13 +80,13 @@ impl JetStream {
             }
             std::future::ready(())
         });
-        let client = options.connect(broker.servers()).await.map_err(|error| error_text(&error))?;
+        let client = options.connect(broker.servers()).await.map_err(|error| JetStreamError::of(&error))?;
         let info = client.server_info();
         let context =
             jetstream::ContextBuilder::new().timeout(ACK_TIME).ack_timeout(ACK_TIME).max_ack_inflight(1 << 16);
         let context = context.build(client);
         if let Ok(name) = context.stream_by_subject(ALL_SUBJECTS).await {
-            let found = context.get_stream(name).await.map_err(|error| error_text(&error))?;
+            let found = context.get_stream(name).await.map_err(|error| JetStreamError::of(&error))?;
             check(&found.cached_info().config, &info.version)?;
         } else {
             let config = stream::Config {
@@ -79,7 +100,7 @@ impl JetStream {
                 ..stream::Config::default()
             };
             context.get_or_create_stream(config).await.map_err(|error| {
-                format!("the broker has no stream for `{ALL_SUBJECTS}`, and cannot create one: {}; enable JetStream there (`nats-server -js`)", error_text(&error))
+                JetStreamError::new(format!("the broker has no stream for `{ALL_SUBJECTS}`, and cannot create one: {}; enable JetStream there (`nats-server -js`)", error_text(&error)))
             })?;
         }
         let server = info.server_name.chars().filter(|c| !c.is_control()).take(100).collect();
@@ -94,8 +115,8 @@ impl JetStream {
     ///
     /// # Errors
     ///
-    /// A message for the user: the connection does not accept it. The returned future reports if it is not stored.
-    pub async fn publish(&self, message: Publish) -> Result<Acknowledgement, String> {
+    /// The connection does not accept it. The returned future reports if it is not stored.
+    pub async fn publish(&self, message: Publish) -> Result<Acknowledgement, JetStreamError> {
         let Publish { subject, id, payload } = message;
         let again = format!("{id}.again");
         let message = jetstream::message::PublishMessage::build().payload(payload.into());
@@ -110,7 +131,7 @@ impl JetStream {
             let sent = context.send_publish(subject, message.message_id(again)).await;
             let stored = sent.map_err(|error| refused(&error))?.await.map_err(|error| refused(&error))?;
             if is_only_noted(&stored) {
-                return Err("the broker has noted a message, and not stored it".to_owned());
+                return Err(JetStreamError::new("the broker has noted a message, and not stored it"));
             }
             Ok(())
         }))
@@ -132,19 +153,19 @@ pub fn error_text(error: &dyn Error) -> String {
 }
 
 /// Checks that a stream created by another program keeps acknowledged messages.
-fn check(config: &stream::Config, version: &str) -> Result<(), String> {
+fn check(config: &stream::Config, version: &str) -> Result<(), JetStreamError> {
     let name: String = config.name.chars().filter(|c| !c.is_control()).collect();
     let is_bounded = config.max_bytes > 0 || config.max_messages > 0 || config.max_messages_per_subject > 0;
     if config.discard == stream::DiscardPolicy::Old && is_bounded {
-        return Err(format!(
+        return Err(JetStreamError::new(format!(
             "the stream `{name}` of the broker drops its oldest messages when it is full; set its `discard` to `new`"
-        ));
+        )));
     }
     if config.max_bytes > 0 && version.starts_with("2.9.") {
-        return Err(format!(
+        return Err(JetStreamError::new(format!(
             "the stream `{name}` of the broker has `max_bytes`, at which version {version} of the server drops the oldest message also where \
              `discard` is `new`; bound it by `max_msgs`"
-        ));
+        )));
     }
     Ok(())
 }
@@ -155,9 +176,9 @@ const fn is_only_noted(stored: &PublishAck) -> bool {
 }
 
 /// The meaning of a refusal, with advice.
-fn refused(error: &jetstream::context::PublishError) -> String {
+fn refused(error: &jetstream::context::PublishError) -> JetStreamError {
     let text = error_text(error);
-    match error.kind() {
+    JetStreamError::new(match error.kind() {
         PublishErrorKind::StreamNotFound => {
             format!("the broker has no stream for `{ALL_SUBJECTS}` at present: {text}")
         }
@@ -168,5 +189,5 @@ fn refused(error: &jetstream::context::PublishError) -> String {
             )
         }
         _ => format!("the broker refuses a message: {text}"),
-    }
+    })
 }

@@ -1,6 +1,14 @@
 use super::*;
 use crate::stream::{Announce, Close, Hello, Piece, Route, SyncEntry, ToCollector, stored_packet, wire_head};
 
+/// As `controller/tests/integration/errors.rs` requires of all error types.
+#[cfg(feature = "nats")]
+#[test]
+fn errors_cross_threads() {
+    fn is_error<E: std::error::Error + Send + Sync + 'static>() {}
+    is_error::<JetStreamError>();
+}
+
 #[test]
 fn names_are_escaped_and_come_back() {
     for (name, token) in [

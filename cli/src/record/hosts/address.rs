@@ -1,5 +1,6 @@
 //! The address at which hosts reach the collector of this command.
 
+use crate::argument_error::ArgumentError;
 use crate::failure::Failure;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 
@@ -14,16 +15,16 @@ pub(super) struct CollectAt {
 }
 
 /// Parses `10.0.0.1`, `10.0.0.1:7000`, `[fd00::1]:7000`.
-pub(super) fn collect_at(text: &str) -> Result<CollectAt, String> {
+pub(super) fn collect_at(text: &str) -> Result<CollectAt, ArgumentError> {
     let with_port = text.parse().ok().map(|at: SocketAddr| CollectAt { ip: at.ip(), port: Some(at.port()) });
     let address = || text.trim_start_matches('[').trim_end_matches(']').parse().ok();
     let at = with_port.or_else(|| address().map(|ip| CollectAt { ip, port: None }));
     let at = at.ok_or("expected an address of this machine, optionally with a port, for example `10.0.0.1:7000`")?;
     if at.ip.is_unspecified() {
-        return Err("expected the address at which the hosts reach this machine".to_owned());
+        return Err("expected the address at which the hosts reach this machine".into());
     }
     if at.port == Some(u16::MAX) {
-        return Err("the port for data is the one behind this, and 65535 has none".to_owned());
+        return Err("the port for data is the one behind this, and 65535 has none".into());
     }
     Ok(at)
 }

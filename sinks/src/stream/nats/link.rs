@@ -16,7 +16,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tracepoint_wire::nats::{Acknowledgement, Broker, JetStream, Publish};
+use tracepoint_wire::nats::{Acknowledgement, Broker, JetStream, JetStreamError, Publish};
 
 /// The thread's name, as shown by `top -H`.
 const NAME: &str = "tracepoint-nats";
@@ -120,8 +120,9 @@ fn run(broker: &Broker, time: Duration, messages: UnboundedReceiver<Publish>, ba
     };
     let result = runtime.block_on(async {
         let opening = tokio::time::timeout(time, open(broker, back));
-        let stream = opening.await.map_err(|_| "the broker does not answer in time".to_owned())??;
-        serve(&stream, messages, back).await
+        let opened = opening.await.map_err(|_| "the broker does not answer in time".to_owned())?;
+        let stream = opened.map_err(|error| error.to_string())?;
+        serve(&stream, messages, back).await.map_err(|error| error.to_string())
     });
     if let Err(why) = result {
         back.say(LinkEvent::Lost(why));
@@ -129,7 +130,7 @@ fn run(broker: &Broker, time: Duration, messages: UnboundedReceiver<Publish>, ba
     runtime.shutdown_background();
 }
 
-async fn open(broker: &Broker, back: &EventSender) -> Result<JetStream, String> {
+async fn open(broker: &Broker, back: &EventSender) -> Result<JetStream, JetStreamError> {
     let lost = back.clone();
     let lost = move || lost.say(LinkEvent::Lost("the connection to the broker is lost".to_owned()));
     let stream = JetStream::open(broker, "tracepoint sender", lost).await?;
@@ -138,7 +139,11 @@ async fn open(broker: &Broker, back: &EventSender) -> Result<JetStream, String> 
 }
 
 /// Publishes messages and reports stored ones, until the session ends (`Ok`) or a message is not stored.
-async fn serve(stream: &JetStream, mut messages: UnboundedReceiver<Publish>, back: &EventSender) -> Result<(), String> {
+async fn serve(
+    stream: &JetStream,
+    mut messages: UnboundedReceiver<Publish>,
+    back: &EventSender,
+) -> Result<(), JetStreamError> {
     let mut waiting: VecDeque<Acknowledgement> = VecDeque::new();
     loop {
         let next = async {

@@ -1,0 +1,14 @@
+//! Errors in watching conditions.
+
+use std::fmt;
+
+/// A condition of a trigger cannot be watched in this process, for this reason.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct WatchError(String);
+
+impl WatchError {
+    pub(super) fn new(reason: impl fmt::Display) -> Self {
+        Self(reason.to_string())
+    }
+}
