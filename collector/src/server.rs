@@ -13,6 +13,7 @@ mod batch;
 mod bounds;
 #[cfg(feature = "nats")]
 mod brokers;
+mod close_on_drop;
 mod datagrams;
 mod metrics;
 mod room;

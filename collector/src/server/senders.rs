@@ -1,5 +1,6 @@
 //! Connections of stock senders.
 
+use super::close_on_drop::CloseOnDrop;
 use super::room::room;
 use crate::connection::{Connection, GREETING_TIME};
 use crate::hub::Hub;
@@ -16,18 +17,6 @@ use tracepoint_wire::{DecodeError, Decoded};
 /// Maximum payload of a command in bytes.
 const LARGEST_COMMAND: u64 = 4 << 20;
 
-/// Ends the session when the connection ends, for whatever reason.
-struct CloseOnDrop {
-    shared: Rc<ServerState>,
-    control: Control,
-}
-
-impl Drop for CloseOnDrop {
-    fn drop(&mut self) {
-        self.control.ended(&mut self.shared.hub.borrow_mut(), Instant::now());
-    }
-}
-
 /// Serves a control connection.
 pub(super) async fn control(
     shared: Rc<ServerState>,
@@ -35,19 +24,19 @@ pub(super) async fn control(
     peer: SocketAddr,
 ) -> Result<(), String> {
     let control = Control::new(peer.ip(), &shared.offer);
-    let mut of = CloseOnDrop { shared, control };
+    let mut of = CloseOnDrop { shared, state: control, ended: |control, hub, now| control.ended(hub, now) };
     loop {
         let (mut replies, mut needed, mut end) = (Vec::new(), 1, None);
         while end.is_none() {
-            if of.control.is_streamed() && connection.bytes().len() < FRAME_HEADER {
+            if of.state.is_streamed() && connection.bytes().len() < FRAME_HEADER {
                 needed = FRAME_HEADER;
                 break;
             }
-            if of.control.is_streamed() && matches!(FrameHeader::decode(connection.bytes()), Some(Ok(_))) {
+            if of.state.is_streamed() && matches!(FrameHeader::decode(connection.bytes()), Some(Ok(_))) {
                 connection.write(&replies).await.map_err(|error| format!("the sender takes no answer: {error}"))?;
                 return super::streamed::control(Rc::clone(&of.shared), connection, peer.ip().into()).await;
             }
-            let minor = of.control.minor();
+            let minor = of.state.minor();
             let command = match Command::decode(connection.bytes(), minor, LARGEST_COMMAND) {
                 Ok(Decoded::Needs(size)) => {
                     needed = size;
@@ -55,7 +44,7 @@ pub(super) async fn control(
                 }
                 Ok(Decoded::Whole(command, size)) => (command, size),
                 Err(error) => {
-                    if matches!(error, DecodeError::Command(_)) && of.control.session().is_some() {
+                    if matches!(error, DecodeError::Command(_)) && of.state.session().is_some() {
                         Reply::Code(ReturnCode::Unknown).encode(minor, &mut replies);
                     }
                     end = Some(error.to_string());
@@ -65,20 +54,20 @@ pub(super) async fn control(
             let (command, size) = command;
             let memory = match &command {
                 Command::SendMetadata { bytes, padding, .. } if u64::from(*padding) <= LARGEST_COMMAND => {
-                    match of.control.session() {
+                    match of.state.session() {
                         Some(session) => of.shared.memory(session, bytes.len() as u32).await,
                         None => None,
                     }
                 }
-                Command::CreateSession(_) | Command::AddStream(_) if of.control.may_open() => {
-                    room(&of.shared, peer.ip().into(), of.control.session()).await;
+                Command::CreateSession(_) | Command::AddStream(_) if of.state.may_open() => {
+                    room(&of.shared, peer.ip().into(), of.state.session()).await;
                     None
                 }
                 _ => None,
             };
-            let answer = of.control.command(&mut of.shared.hub.borrow_mut(), command, memory, Instant::now());
+            let answer = of.state.command(&mut of.shared.hub.borrow_mut(), command, memory, Instant::now());
             connection.take(size);
-            if of.control.session().is_some() {
+            if of.state.session().is_some() {
                 connection.establish();
             }
             let reply = match answer {
@@ -96,13 +85,13 @@ pub(super) async fn control(
         if let Some(why) = end {
             return Err(why);
         }
-        let filled = match of.control.session() {
+        let filled = match of.state.session() {
             None => connection.fill_greeting(needed).await,
             Some(_) => connection.fill(needed, None).await,
         };
         match filled {
             Ok(true) => {}
-            Ok(false) if of.control.is_asked_for_key() => {
+            Ok(false) if of.state.is_asked_for_key() => {
                 return Err("the sender has no shared key; give it a copy of the key file (`--key-file`)".to_owned());
             }
             Ok(false) => return Ok(()),

@@ -2,6 +2,7 @@
 
 mod deadlines;
 
+use super::close_on_drop::CloseOnDrop;
 use super::room::room;
 use crate::connection::Connection;
 use crate::shared::{ServerState, random};
@@ -25,18 +26,6 @@ const TICK: Duration = Duration::from_millis(25);
 /// Delay of the answer to a sender with another key.
 pub(super) const WRONG_KEY_TIME: Duration = Duration::from_secs(1);
 
-/// Detaches or closes the session when the connection ends, for whatever reason.
-struct CloseOnDrop {
-    shared: Rc<ServerState>,
-    control: StreamControl,
-}
-
-impl Drop for CloseOnDrop {
-    fn drop(&mut self) {
-        self.control.ended(&mut self.shared.hub.borrow_mut(), Instant::now());
-    }
-}
-
 /// Serves a control connection, starting with HELLO.
 pub(super) async fn control(
     shared: Rc<ServerState>,
@@ -44,14 +33,18 @@ pub(super) async fn control(
     address: Address,
 ) -> Result<(), String> {
     let offer = shared.offer.clone();
-    let mut of = CloseOnDrop { shared, control: StreamControl::new(offer, address) };
+    let mut of = CloseOnDrop {
+        shared,
+        state: StreamControl::new(offer, address),
+        ended: |control, hub, now| control.ended(hub, now),
+    };
     let mut deadlines = Deadlines::new(connection.began(), Instant::now());
     loop {
         let mut out = Vec::new();
         let unread = connection.bytes().len();
         let result = messages(&mut of, &mut connection, &mut out).await;
         let result = result.and_then(|needed| {
-            of.control.tick(&mut of.shared.hub.borrow_mut(), Instant::now(), &mut out)?;
+            of.state.tick(&mut of.shared.hub.borrow_mut(), Instant::now(), &mut out)?;
             Ok(needed)
         });
         if let Err((code, why)) = &result {
@@ -62,12 +55,12 @@ pub(super) async fn control(
         }
         connection.write(&out).await.map_err(|error| format!("the sender takes no message: {error}"))?;
         let needed = result.map_err(|(_, why)| why)?;
-        if of.control.has_ended() {
+        if of.state.has_ended() {
             return Ok(());
         }
         let before = connection.bytes().len();
         deadlines.handled(before < unread, before, Instant::now());
-        let progress = of.control.progress(&mut of.shared.hub.borrow_mut());
+        let progress = of.state.progress(&mut of.shared.hub.borrow_mut());
         match unless(progress, timeout(TICK, connection.fill(needed, None))).await {
             Some(Ok(Ok(false))) => return Ok(()),
             Some(Ok(Err(error))) => return Err(format!("no complete message came: {error}")),
@@ -76,7 +69,7 @@ pub(super) async fn control(
         if connection.bytes().len() > before {
             deadlines.heard(Instant::now());
         }
-        deadlines.check(of.control.session().is_some(), Instant::now())?;
+        deadlines.check(of.state.session().is_some(), Instant::now())?;
     }
 }
 
@@ -97,7 +90,11 @@ async fn unless<T>(progress: Option<Rc<Notify>>, what: impl Future<Output = T>) 
 }
 
 /// Handles all messages that have arrived. Returns the number of bytes that the next one needs.
-async fn messages(of: &mut CloseOnDrop, connection: &mut Connection, out: &mut Vec<u8>) -> Result<usize, Refusal> {
+async fn messages(
+    of: &mut CloseOnDrop<StreamControl>,
+    connection: &mut Connection,
+    out: &mut Vec<u8>,
+) -> Result<usize, Refusal> {
     let malformed = |error: DecodeError| (ErrorCode::Protocol, format!("a message is malformed: {error}"));
     loop {
         let Some(header) = FrameHeader::decode(connection.bytes()) else { return Ok(FRAME_HEADER) };
@@ -106,22 +103,22 @@ async fn messages(of: &mut CloseOnDrop, connection: &mut Connection, out: &mut V
         let Some(payload) = connection.bytes().get(FRAME_HEADER..size) else { return Ok(size) };
         let message = ToCollector::decode(header.kind, payload).map_err(malformed)?;
         let memory = match &message {
-            ToCollector::Metadata(piece) => match of.control.session() {
+            ToCollector::Metadata(piece) => match of.state.session() {
                 Some(session) => of.shared.memory(session, piece.bytes.len() as u32).await,
                 None => None,
             },
             _ => None,
         };
-        let needs = of.control.needs_room(&of.shared.hub.borrow(), &message);
+        let needs = of.state.needs_room(&of.shared.hub.borrow(), &message);
         if let Some((address, session)) = needs {
             room(&of.shared, address, session).await;
         }
         let random = random().map_err(|error| (ErrorCode::Storage, error.to_string()))?;
         let hub = &mut of.shared.hub.borrow_mut();
-        of.control.message(hub, message, memory, random, Instant::now(), out)?;
+        of.state.message(hub, message, memory, random, Instant::now(), out)?;
         connection.take(size);
         // A HELLO answered by CHALLENGE does not establish the connection.
-        if of.control.session().is_some() {
+        if of.state.session().is_some() {
             connection.establish();
         }
     }

@@ -1,5 +1,6 @@
 //! Connections of live viewers.
 
+use super::close_on_drop::CloseOnDrop;
 use super::streamed::WRONG_KEY_TIME;
 use crate::connection::Connection;
 use crate::shared::{ServerState, random};
@@ -19,18 +20,6 @@ use tracepoint_wire::live::Request;
 /// Maximum time between two requests of a viewer. Stock viewers send ten per second.
 const IDLE_TIME: Duration = Duration::from_secs(600);
 
-/// Detaches the viewer when its connection ends, for whatever reason.
-struct CloseOnDrop {
-    shared: Rc<ServerState>,
-    viewer: Viewer,
-}
-
-impl Drop for CloseOnDrop {
-    fn drop(&mut self) {
-        self.viewer.ended(&mut self.shared.hub.borrow_mut(), Instant::now());
-    }
-}
-
 /// Serves a viewer's connection.
 pub(super) async fn viewer(
     shared: Rc<ServerState>,
@@ -41,12 +30,12 @@ pub(super) async fn viewer(
         Some(key) => Viewer::keyed(key, random().map_err(|error| error.to_string())?),
         None => Viewer::default(),
     };
-    let mut of = CloseOnDrop { shared, viewer };
+    let mut of = CloseOnDrop { shared, state: viewer, ended: Viewer::ended };
     loop {
         let request = match Request::decode(connection.bytes()) {
             Err(error) => return Err(error.to_string()),
             Ok(Decoded::Needs(needed)) => {
-                let filled = if of.viewer.is_admitted() {
+                let filled = if of.state.is_admitted() {
                     connection.fill(needed, Some(IDLE_TIME)).await
                 } else {
                     connection.fill_greeting(needed).await
@@ -62,8 +51,8 @@ pub(super) async fn viewer(
                 request
             }
         };
-        let answer = of.viewer.request(&mut of.shared.hub.borrow_mut(), request, Instant::now());
-        if of.viewer.is_attached() {
+        let answer = of.state.request(&mut of.shared.hub.borrow_mut(), request, Instant::now());
+        if of.state.is_attached() {
             connection.establish();
         }
         let reply = match answer {

@@ -175,11 +175,6 @@ impl UdpServer {
         self.queue.lock().ingested.ended
     }
 
-    /// Returns the stream of ingested messages, once the server was started, if there is one.
-    pub const fn ingest_stream(&self) -> Option<StreamId> {
-        self.ingest
-    }
-
     /// Queues a packet, and drops packets beyond the limit.
     pub fn push(&self, packet: Packet) {
         self.queue.push(held(packet, &self.queue));

@@ -1,6 +1,6 @@
 //! Replies about one stream (indexes, packets and metadata), and replies that consist of a status.
 
-use super::{IndexStatus, MetadataStatus, NEW_METADATA, NEW_STREAM, PacketStatus, Status};
+use super::{IndexStatus, MetadataStatus, PacketStatus, Status};
 use crate::fields::{Reader, Short, Writer};
 use crate::{DecodeError, Decoded};
 
@@ -28,7 +28,7 @@ pub struct Index {
     pub stream_class: u64,
     /// The status of the reply.
     pub status: IndexStatus,
-    /// [`NEW_METADATA`] and [`NEW_STREAM`]; LTTng's viewers check them only if the status is `Ok`.
+    /// [`NEW_METADATA`](super::NEW_METADATA) and [`NEW_STREAM`](super::NEW_STREAM); LTTng's viewers check them only if the status is `Ok`.
     pub flags: u32,
 }
 
@@ -37,7 +37,7 @@ pub struct Index {
 pub struct PacketBytes<'a> {
     /// The result of the request. Only `Ok` is followed by bytes, at least one.
     pub status: PacketStatus,
-    /// [`NEW_METADATA`] and [`NEW_STREAM`].
+    /// [`NEW_METADATA`](super::NEW_METADATA) and [`NEW_STREAM`](super::NEW_STREAM).
     pub flags: u32,
     /// The bytes: never more than were requested.
     pub bytes: &'a [u8],
@@ -111,16 +111,6 @@ impl Index {
     /// The stream is idle: no packet of it will begin before `end`.
     pub const fn inactive(end: u64, stream_class: u64) -> Self {
         Self { end, stream_class, ..Self::only(IndexStatus::Inactive) }
-    }
-
-    /// True if metadata has to be fetched before the packet is decoded.
-    pub const fn has_new_metadata(&self) -> bool {
-        self.flags & NEW_METADATA != 0
-    }
-
-    /// True if streams have to be fetched before the packet is decoded.
-    pub const fn has_new_stream(&self) -> bool {
-        self.flags & NEW_STREAM != 0
     }
 
     /// Appends the reply.

@@ -156,7 +156,6 @@ fn indexes_say_what_is_known() {
         assert_eq!(Index::decode(&hex(text)), Ok(Decoded::Whole(expected, 64)));
         assert_eq!(encoded(|out| expected.encode(out)), hex(text));
     }
-    assert!(index.has_new_stream() && !index.has_new_metadata());
     assert_eq!(Index::decode(&[0; 63]), Ok(Decoded::Needs(64)));
     assert_eq!(Index::decode(&[0; 64]), Err(DecodeError::Number { what: "status of GET_NEXT_INDEX", number: 0 }));
     let hup = encoded(|out| Index::only(IndexStatus::Hup).encode(out));
