@@ -179,7 +179,7 @@ impl Publisher {
                 self.of.say(format!("publishing to {} goes on", self.broker()));
             }
             if let Err(why) = link.check() {
-                trouble.get_or_insert(why);
+                trouble.get_or_insert_with(|| why.to_string());
             }
             let is_ending = self.of.status.until.get().is_some();
             if tasks.is_empty() && (trouble.is_some() || is_ending && self.idle.is_empty()) {
