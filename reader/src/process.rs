@@ -28,6 +28,7 @@ pub struct ProcessKey {
 
 impl ProcessKey {
     /// The process with this pid and this start time.
+    #[doc(hidden)]
     pub const fn new(pid: u32, started: u64) -> Self {
         Self { pid, started }
     }
@@ -38,6 +39,7 @@ impl ProcessKey {
     }
 
     /// The process that a directory belongs to, from the directory's name: `PID-START` or `PID-START-NUMBER`.
+    #[doc(hidden)]
     pub fn of_directory(name: &str) -> Option<Self> {
         let mut parts = name.split('-');
         let key = Self { pid: parts.next()?.parse().ok()?, started: parts.next()?.parse().ok()? };
@@ -46,6 +48,7 @@ impl ProcessKey {
     }
 
     /// True if both are the same process, regardless of the time namespaces in which they were read.
+    #[doc(hidden)]
     pub const fn is_same(self, other: Self) -> bool {
         self.pid == other.pid && is_same_start(self.started, other.started)
     }

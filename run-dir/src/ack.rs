@@ -72,6 +72,7 @@ pub struct OverBudget {
 
 impl OverBudget {
     /// An event that was disabled for this reason.
+    #[doc(hidden)]
     pub const fn new(event: String, reason: String) -> Self {
         Self { event, reason }
     }
@@ -108,6 +109,7 @@ pub struct RotationResult {
 
 impl RotationResult {
     /// The result of the rotation with this number.
+    #[doc(hidden)]
     pub const fn new(number: u64, chunks: Vec<PathBuf>, error: Option<String>) -> Self {
         Self { number, chunks, error }
     }
@@ -186,6 +188,7 @@ pub struct Ack {
 
 impl Ack {
     /// The acknowledgement of a process that has done nothing yet.
+    #[doc(hidden)]
     pub fn new(process: ProcessKey, name: String) -> Self {
         Self {
             process,

@@ -45,6 +45,7 @@ impl Rights {
     }
 
     /// Returns whether the calling thread acts as another user than this process.
+    #[doc(hidden)]
     pub const fn are_of_another_user(&self) -> bool {
         self.0.is_some()
     }

@@ -18,6 +18,7 @@ pub struct RunDir(PrivateDir);
 #[error("{}", .0.with_mend("name another run directory in TRACEPOINT_RUN_DIR"))]
 pub struct RunDirError(#[from] DirError);
 
+#[doc(hidden)]
 impl RunDirError {
     /// Returns whether it does not exist.
     pub fn is_missing(&self) -> bool {
@@ -55,6 +56,7 @@ impl RunDir {
     /// # Errors
     ///
     /// As [`RunDir::find`], and if this process has more rights than the owner of the directory. Nothing is created then.
+    #[doc(hidden)]
     pub fn of_traced_process() -> Result<Self, RunDirError> {
         let place = Self::place();
         match Self::open(&place) {
@@ -69,12 +71,14 @@ impl RunDir {
     }
 
     /// Returns the users to whom a process that uses the directory offers control.
+    #[doc(hidden)]
     pub fn trusted(&self) -> Result<TrustedUsers, RunDirError> {
         let stat = self.0.stat().map_err(|error| self.0.failed("open", "", error))?;
         Ok(TrustedUsers { path: self.path().to_owned(), owner: stat.st_uid, group: Some(stat.st_gid) })
     }
 
     /// Path of the run directory, which may not exist yet.
+    #[doc(hidden)]
     pub fn place() -> PathBuf {
         // In a setuid or setgid program, the caller controls the environment and must not choose where the program writes.
         place(|name| if secure() { None } else { env::var_os(name) }, rustix::process::geteuid().as_raw())
@@ -95,6 +99,7 @@ impl RunDir {
     }
 
     /// Opens the directory at `path`, which must exist.
+    #[doc(hidden)]
     pub fn open(path: &Path) -> Result<Self, RunDirError> {
         Ok(Self(PrivateDir::open(path)?))
     }
@@ -105,26 +110,31 @@ impl RunDir {
     }
 
     /// The open directory.
+    #[doc(hidden)]
     pub fn into_dir(self) -> PrivateDir {
         self.0
     }
 
     /// The directory, open.
+    #[doc(hidden)]
     pub const fn dir(&self) -> &PrivateDir {
         &self.0
     }
 
     /// Opens the directory `name` in it, which must exist.
+    #[doc(hidden)]
     pub fn open_subdir(&self, name: &str) -> Result<PrivateDir, DirError> {
         self.0.open_subdir(name)
     }
 
     /// Returns whether it belongs to `user` or to the shared group.
+    #[doc(hidden)]
     pub fn is_of(&self, user: u32) -> bool {
         self.0.is_of(user).unwrap_or(false)
     }
 
     /// Opens the directory `name` in it; creates it if it does not exist.
+    #[doc(hidden)]
     pub fn subdir(&self, name: &str) -> Result<PrivateDir, DirError> {
         self.0.subdir(name)
     }

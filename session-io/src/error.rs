@@ -167,6 +167,7 @@ impl From<RunDirError> for ControlError {
 
 impl ControlError {
     /// Creates the error for a name that is not valid for a session.
+    #[doc(hidden)]
     pub fn name(error: &NameError) -> Self {
         Self::SessionName { reason: error.to_string() }
     }

@@ -25,6 +25,7 @@ pub struct SnapshotSummary {
 
 impl SnapshotSummary {
     /// The snapshot that was written to `path`.
+    #[doc(hidden)]
     pub fn of(path: &Path, taken: RecoverySummary) -> Self {
         let mut summary = Self { path: path.to_owned(), ..Self::default() };
         for process in taken.processes {

@@ -6,8 +6,10 @@
 #[non_exhaustive]
 pub struct NameError {
     /// The name.
+    #[doc(hidden)]
     pub name: String,
     /// The reason.
+    #[doc(hidden)]
     pub reason: &'static str,
 }
 

@@ -111,6 +111,7 @@ pub struct SessionSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
     /// The session ends when this process exits.
+    #[doc(hidden)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<Owner>,
     /// The default channel, for rules that name none. Each process opens its own.
@@ -137,6 +138,7 @@ pub struct SessionSpec {
     #[serde(rename = "sink", skip_serializing_if = "Vec::is_empty")]
     pub sinks: Vec<SinkSpec>,
     /// The rules that select events.
+    #[doc(hidden)]
     #[serde(rename = "rule", skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<RuleEntry>,
     /// The triggers: conditions with actions.
@@ -188,6 +190,7 @@ impl SessionSpec {
     }
 
     /// Returns whether a channel has the context `call_stack`.
+    #[doc(hidden)]
     pub fn records_call_stacks(&self) -> bool {
         self.all_channels().any(|channel| channel.contexts.iter().any(|context| context == "call_stack"))
     }
@@ -223,6 +226,7 @@ impl SessionSpec {
     }
 
     /// Adds a rule unless an equal one exists. The rule may be malformed; [`SessionSpec::first_bad_rule`] reports that.
+    #[doc(hidden)]
     pub fn push_rule(&mut self, rule: &Rule) {
         let entry = RuleEntry::new(rule);
         if !self.rules.contains(&entry) {
@@ -231,6 +235,7 @@ impl SessionSpec {
     }
 
     /// The error of the first invalid rule.
+    #[doc(hidden)]
     pub fn first_bad_rule(&self) -> Option<RuleError> {
         let names = self.channel_names();
         let error = |entry: &RuleEntry| entry.clone().in_channels(&names).rule.err();
@@ -313,11 +318,13 @@ impl SessionSpec {
     }
 
     /// Returns whether the session applies to a process with this tag.
+    #[doc(hidden)]
     pub fn is_for(&self, tag: Option<&str>) -> bool {
         self.tag.is_none() || self.tag.as_deref() == tag
     }
 
     /// Returns whether this process may have events to record, judged by tag and rules. A controller waits only for such processes.
+    #[doc(hidden)]
     pub fn concerns(&self, tag: Option<&str>, process: ProcessKey, exe: &str) -> bool {
         // A rule that this version does not understand may match events of a process with a newer version.
         let may_be =
@@ -336,6 +343,7 @@ impl SessionSpec {
     }
 
     /// Returns the text of the file; sinks may be objects.
+    #[doc(hidden)]
     pub fn text(&self) -> Result<String, SpecError> {
         toml::to_string(&self.table()?).map_err(SpecError::malformed)
     }
@@ -360,6 +368,7 @@ impl SessionSpec {
     }
 
     /// Parses the description of a session in code; sinks may be objects.
+    #[doc(hidden)]
     pub fn parse_in_code(bytes: &[u8]) -> Result<Self, SpecError> {
         if bytes.len() as u64 > Self::MAX_SIZE {
             return Err(SpecError::malformed("the file is longer than 4 MiB"));
@@ -404,6 +413,7 @@ impl SessionSpec {
     }
 
     /// Returns the id and generation of a file; the rest may be invalid.
+    #[doc(hidden)]
     pub fn identify(bytes: &[u8]) -> Option<(String, u64)> {
         let table: Table = str::from_utf8(bytes).ok()?.parse().ok()?;
         let id = table.get("id")?.as_str()?.to_owned();

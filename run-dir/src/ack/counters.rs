@@ -54,6 +54,7 @@ impl Counters {
     }
 
     /// Adds the counters of an account, and the bytes that the session's sinks have written.
+    #[doc(hidden)]
     pub fn add_account(&mut self, account: &Account, bytes: u64) {
         self.bytes = self.bytes.saturating_add(bytes);
         account.channels.iter().for_each(|channel| self.add_channel(channel));

@@ -39,6 +39,7 @@ pub struct ApplicationInfo {
 
 impl ApplicationInfo {
     /// Describes a process by its id, if nothing else is known.
+    #[doc(hidden)]
     pub fn unknown(key: ProcessKey) -> Self {
         Self { pid: key.pid, started: key.started, name: "?".to_owned(), ..Self::default() }
     }
@@ -107,6 +108,7 @@ pub struct ArgumentInfo {
 
 impl ArgumentInfo {
     /// An argument of this name and type.
+    #[doc(hidden)]
     pub fn new(name: &str, ty: &str) -> Self {
         Self { name: name.to_owned(), ty: ty.to_owned() }
     }
@@ -129,6 +131,7 @@ pub struct FieldInfo {
 
 impl FieldInfo {
     /// A field of this name, type and documentation.
+    #[doc(hidden)]
     pub fn new(name: &str, ty: &str, doc: &str) -> Self {
         Self { name: name.to_owned(), ty: ty.to_owned(), doc: doc.to_owned() }
     }
@@ -140,6 +143,7 @@ impl FieldInfo {
 #[non_exhaustive]
 pub struct AppStatus {
     /// The tokens of the last bells that the agent answered.
+    #[doc(hidden)]
     pub answered: Vec<String>,
     /// The enabled tracepoints and markers, enabled by any means.
     pub on: Vec<String>,

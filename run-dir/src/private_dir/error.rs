@@ -49,6 +49,7 @@ pub enum DirError {
     },
 }
 
+#[doc(hidden)]
 impl DirError {
     /// Returns the message and the remedy. `elsewhere` describes how to choose another place, which does not help against every error.
     pub fn with_mend(&self, elsewhere: &str) -> String {

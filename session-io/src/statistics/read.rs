@@ -36,6 +36,7 @@ pub struct StatisticResult {
 
 impl StatisticResult {
     /// The results of a statistic of this rule.
+    #[doc(hidden)]
     pub fn new(rule: Rule, event: String, is_duration: bool, snapshot: Snapshot) -> Self {
         Self { rule, event, is_duration, snapshot }
     }
@@ -73,6 +74,7 @@ pub struct SessionStatistics {
 impl SessionStatistics {
     /// Reads the files in the directory of a session. `is_alive` returns whether the process with this name in the directory is alive. A
     /// session without statistics has no processes. Concurrent changes may or may not be included.
+    #[doc(hidden)]
     pub fn read(session: &PrivateDir, is_alive: impl Fn(&str) -> bool) -> Self {
         let time_ns = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let time_ns = i64::try_from(time_ns).unwrap_or(i64::MAX);

@@ -115,6 +115,7 @@ impl<'a> Act<'a> {
             TriggerAction::Rotate => self.rotate(),
             TriggerAction::Notify => self.notify(),
             TriggerAction::Run(line) => self.run(line).map(|pid| result.pid = Some(pid)),
+            _ => Err(ActionFailure::new(&"this version has no such action", Errno::OPNOTSUPP.raw_os_error())),
         };
         if let Err(failure) = performed {
             result = ActionResult::failed(action, &failure);

@@ -104,6 +104,7 @@ pub enum TriggerError {
     },
 }
 
+#[doc(hidden)]
 impl TriggerError {
     /// The socket at `path` cannot be used.
     pub fn socket(path: &Path) -> impl Fn(io::Error) -> Self + '_ {

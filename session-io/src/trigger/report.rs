@@ -53,6 +53,7 @@ pub fn trigger_report(run_dir: &Path, request: &FireRequest) -> Result<FireOutco
 
 impl FireOutcome {
     /// Returns the results in this process, or the error of the first action that failed.
+    #[doc(hidden)]
     pub fn here(fired: Vec<FiredTrigger>) -> Result<Self, TriggerError> {
         fired.iter().find_map(FiredTrigger::failure).map_or(Ok(Self::Here(fired)), Err)
     }

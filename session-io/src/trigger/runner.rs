@@ -45,6 +45,7 @@ pub struct FiredTrigger {
 
 impl FiredTrigger {
     /// The error number of the first action that failed.
+    #[doc(hidden)]
     pub fn failed_with(&self) -> Option<i32> {
         self.actions.iter().find_map(|result| result.error.as_ref().and(result.errno))
     }

@@ -55,6 +55,7 @@ impl CpuPercent {
     const MAX: f64 = 100_000.0;
 
     /// The share in ns per second.
+    #[doc(hidden)]
     pub fn ns_per_second(self) -> u64 {
         u64::from(self.thousandths) * 10_000
     }

@@ -133,6 +133,7 @@ impl ChannelSpec {
 
     /// Returns the keys of the settings in which an open channel differs from this description. `at_first` is compared only if it is set:
     /// otherwise the process may have chosen it.
+    #[doc(hidden)]
     pub fn settings_unlike(&self, open: &Channel) -> Vec<String> {
         let at_first = self.at_first.and(open.rings_at_first());
         let table = |spec| Table::try_from(spec).unwrap_or_default();
@@ -142,6 +143,7 @@ impl ChannelSpec {
     }
 
     /// Returns the described channel.
+    #[doc(hidden)]
     pub fn channel(&self) -> Channel {
         let max_wait = Duration::from_millis(self.max_wait_ms.unwrap_or(50).into());
         let ring_size = self.first_ring_size();
@@ -222,6 +224,7 @@ pub struct Limits {
 
 impl Limits {
     /// Returns the keys of the limits that differ from those that a running recording `begun` with.
+    #[doc(hidden)]
     pub fn unlike(&self, begun: &Self) -> Vec<String> {
         let table = |limits| Table::try_from(limits).unwrap_or_default();
         differing(&table(begun), &table(self))

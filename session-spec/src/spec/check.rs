@@ -20,6 +20,7 @@ impl SessionSpec {
     }
 
     /// Like [`check`](Self::check), for a session of this process, whose sinks may be objects.
+    #[doc(hidden)]
     pub fn check_in_process(&self) -> Result<(), SpecError> {
         self.sinks.iter().filter(|sink| !sink.is_object()).try_for_each(SinkSpec::check)?;
         self.check_numbers()?;
@@ -57,6 +58,7 @@ impl SessionSpec {
     }
 
     /// Checks that the streams of the session can send its packets at this cap of the run directory, in bytes per second.
+    #[doc(hidden)]
     pub fn check_bandwidth(&self, name: &str, rate: u64) -> Result<(), SpecError> {
         // The sinks of a recorder are not in the description. The description has the age at which packets are closed for a stream.
         let is_streamed_by_recorder = self.drain == DrainedBy::Recorder && self.flush_ms.is_some();

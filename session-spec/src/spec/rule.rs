@@ -240,6 +240,7 @@ impl Rule {
     }
 
     /// Returns whether its pattern matches the name of an event.
+    #[doc(hidden)]
     pub fn matches(&self, name: &str) -> bool {
         self.event.matches(name)
     }

@@ -4,6 +4,7 @@
 use super::{SESSION, SessionSpec, SpecError};
 use toml::{Table, Value};
 
+#[doc(hidden)]
 impl SessionSpec {
     /// Returns the text of the file of the session called `name`.
     ///

@@ -90,6 +90,7 @@ impl SinkSpec {
     }
 
     /// The description of a sink object.
+    #[doc(hidden)]
     pub fn of_object(sink: &mut dyn Sink) -> Self {
         let path = sink.extension().and_then(|sink| sink.output()).map(|output| output.path);
         Self::Object(ObjectSinkSpec::new(sink.name(), path))

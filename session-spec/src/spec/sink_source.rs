@@ -38,6 +38,7 @@ impl fmt::Debug for SinkSource {
     }
 }
 
+#[doc(hidden)]
 impl SinkSource {
     /// Returns its description.
     pub fn spec(&self) -> SinkSpec {

@@ -89,6 +89,7 @@ impl StreamSpec {
     }
 
     /// Returns whether the peer is a NATS broker.
+    #[doc(hidden)]
     pub fn is_broker(&self) -> bool {
         self.to.starts_with("nats://") || self.to.starts_with("tls://")
     }

@@ -169,6 +169,7 @@ impl TriggerSpec {
     }
 
     /// Returns how many times it may act in which period; `None` for no limit.
+    #[doc(hidden)]
     pub fn at_most(&self) -> Option<(usize, Duration)> {
         let limit = self.limit?;
         Some((usize::try_from(limit.events()).ok()?, limit.period()))

@@ -19,6 +19,7 @@ pub struct RuleError {
 
 impl RuleError {
     /// A problem with the rule of this pattern.
+    #[doc(hidden)]
     pub fn new(rule: impl Into<String>, problem: RuleProblem) -> Self {
         Self { rule: rule.into(), problem }
     }

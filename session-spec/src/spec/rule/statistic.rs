@@ -18,6 +18,7 @@ use tracepoint_probes::{StatisticError, StatisticSpec};
 /// # Ok::<(), tracepoint_session_spec::RuleStatisticError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RuleStatistic {
     /// `count`, `hist(size) by route`, `latency(BEGIN, END by FIELD)`, `rate`, `last(FIELD, N)`, `top(FIELD, N)`: computed by the threads
     /// that fire the events, separately for each event of the rule; a latency combines its two events.

@@ -11,6 +11,7 @@ const MAX_COMMAND: usize = 64 << 10;
 /// An action of a trigger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum TriggerAction {
     /// Writes the contents of the session's rings to a new directory in this one, an absolute path: one trace for each process.
     Snapshot(PathBuf),
@@ -45,6 +46,7 @@ impl TriggerAction {
     }
 
     /// Returns whether it makes a process open files or run programs that it names.
+    #[doc(hidden)]
     pub const fn opens(&self) -> bool {
         matches!(self, Self::Snapshot(_) | Self::Run(_))
     }

@@ -63,6 +63,7 @@ impl SessionSpec {
     }
 
     /// Returns the ids of the triggers that this version does not understand, with the errors.
+    #[doc(hidden)]
     pub fn unsupported_triggers(&self) -> impl Iterator<Item = (String, &SpecError)> {
         self.triggers.iter().filter_map(|entry| Some((entry.id(), entry.trigger.as_ref().err()?)))
     }
@@ -109,6 +110,7 @@ impl SessionSpec {
     }
 
     /// Adds a trigger with its default settings. It may be invalid; [`check_triggers_in_code`](Self::check_triggers_in_code) reports that.
+    #[doc(hidden)]
     pub fn push_trigger(&mut self, when: TriggerCondition, action: TriggerAction) {
         let trigger = TriggerSpec::new(when, action);
         if let Err(error) = self.add_trigger(&trigger) {
@@ -117,6 +119,7 @@ impl SessionSpec {
     }
 
     /// Checks the triggers of a session in code, which no other process controls.
+    #[doc(hidden)]
     pub fn check_triggers_in_code(&self) -> Result<(), SpecError> {
         for trigger in self.triggers() {
             let trigger = trigger.map_err(Clone::clone)?;
@@ -149,6 +152,7 @@ impl SessionSpec {
     }
 
     /// Returns the triggers of a session and process as a separate file: `NAME/PID-START`.
+    #[doc(hidden)]
     pub fn triggers_to_toml(&self, place: &str) -> Result<String, SpecError> {
         let triggers = Value::try_from(&self.triggers).map_err(SpecError::malformed)?;
         let table = Table::from_iter([(SESSION.to_owned(), place.into()), (TRIGGER.to_owned(), triggers)]);
@@ -156,6 +160,7 @@ impl SessionSpec {
     }
 
     /// Parses the triggers in such a file; omits those that this version does not understand.
+    #[doc(hidden)]
     pub fn parse_triggers(bytes: &[u8]) -> Option<Vec<TriggerSpec>> {
         let table: Table = str::from_utf8(bytes).ok()?.parse().ok()?;
         let triggers = table.get(TRIGGER)?.as_array()?;
