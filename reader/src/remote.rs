@@ -117,7 +117,7 @@ impl RemoteConsumer {
             metadata.uuid().ok_or_else(|| wrong("the trace has no uuid, so that `tracepoint` did not write it"))?;
         for class in metadata.streams() {
             let id = u32::try_from(class.id).map_err(|_| wrong(format!("no channel has the id {}", class.id)))?;
-            check_layout(&metadata, uuid, id).map_err(wrong)?;
+            check_layout(&metadata, uuid, id).map_err(|error| wrong(error.to_string()))?;
         }
         let walker = Walker::new(RecordSizes::of(&metadata));
         Ok(Self {

@@ -76,7 +76,7 @@ fn resolve_streams(resolver: &mut Resolver, blocks: &mut Blocks) -> Result<(), P
         blocks.streams.push(StreamBlock::default());
     }
     let mut resolve = |offset, mut roots: Roots<'_>, which| {
-        resolver.resolve(&mut roots, which).map_err(|reason| ParseError { offset, reason })
+        resolver.resolve(&mut roots, which).map_err(|error| ParseError { offset, reason: error.to_string() })
     };
     let header = &mut blocks.packet_header;
     resolve(0, [header, &mut None, &mut None, &mut None, &mut None, &mut None], 0)?;
@@ -122,7 +122,7 @@ fn place_events(resolver: &mut Resolver, blocks: &mut Blocks) -> Result<Events, 
                 &mut class.context,
                 &mut class.fields,
             ];
-            resolver.resolve(&mut roots, which).map_err(error)?;
+            resolver.resolve(&mut roots, which).map_err(|unresolved| error(unresolved.to_string()))?;
         }
         class.stream_id = id;
         let event_id = class.id;

@@ -10,6 +10,19 @@ const MAX_TYPES: usize = 1 << 20;
 /// Maximum number of clocks mentioned in one metadata.
 const MAX_CLOCKS: usize = 256;
 
+/// The metadata exceeds a limit of this reader.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum MetadataLimit {
+    #[error("blocks nest deeper than {MAX_DEPTH}")]
+    Blocks,
+    #[error("more than {MAX_TYPES} types")]
+    Types,
+    #[error("types nest deeper than {MAX_DEPTH}")]
+    TypeDepth,
+    #[error("more than {MAX_CLOCKS} clocks")]
+    Clocks,
+}
+
 /// The declarations so far.
 #[derive(Debug)]
 pub(super) struct Declarations {
@@ -37,10 +50,10 @@ impl Declarations {
         }
     }
 
-    /// Begins a scope one level deeper; returns the reason if it is too deep.
-    pub(super) fn enter(&mut self) -> Result<(), String> {
+    /// Begins a scope one level deeper.
+    pub(super) fn enter(&mut self) -> Result<(), MetadataLimit> {
         if self.nesting >= MAX_DEPTH {
-            return Err(format!("blocks nest deeper than {MAX_DEPTH}"));
+            return Err(MetadataLimit::Blocks);
         }
         self.nesting += 1;
         self.scopes.push(HashMap::new());
@@ -53,27 +66,27 @@ impl Declarations {
         self.nesting -= 1;
     }
 
-    /// Counts a new type against the limits; returns the reason if it exceeds one.
-    pub(super) fn admit(&mut self, ty: &Type) -> Result<(), String> {
+    /// Counts a new type against the limits.
+    pub(super) fn admit(&mut self, ty: &Type) -> Result<(), MetadataLimit> {
         self.types += 1;
         if self.types > MAX_TYPES {
-            return Err(format!("more than {MAX_TYPES} types"));
+            return Err(MetadataLimit::Types);
         }
         if ty.depth() > MAX_DEPTH {
-            return Err(format!("types nest deeper than {MAX_DEPTH}"));
+            return Err(MetadataLimit::TypeDepth);
         }
         Ok(())
     }
 
-    /// The index of a clock, by its name; returns the reason if there are too many.
-    pub(super) fn clock(&mut self, name: &str) -> Result<u16, String> {
+    /// The index of a clock, by its name.
+    pub(super) fn clock(&mut self, name: &str) -> Result<u16, MetadataLimit> {
         let index = match self.clocks.iter().position(|clock| clock == name) {
             Some(index) => index,
             None if self.clocks.len() < MAX_CLOCKS => {
                 self.clocks.push(name.to_owned());
                 self.clocks.len() - 1
             }
-            None => return Err(format!("more than {MAX_CLOCKS} clocks")),
+            None => return Err(MetadataLimit::Clocks),
         };
         Ok(index as u16)
     }

@@ -40,6 +40,11 @@ pub(super) struct Resolver {
     pub(super) most_event: u32,
 }
 
+/// A path in a type cannot be resolved, for this reason.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct ResolveError(String);
+
 /// A structure that encloses a path: its place, and the number of its members before the path.
 struct EnclosingStruct {
     place: Vec<usize>,
@@ -48,13 +53,13 @@ struct EnclosingStruct {
 
 impl Resolver {
     /// Resolves the paths in `roots[which]`.
-    pub(super) fn resolve(&mut self, roots: &mut Roots<'_>, which: usize) -> Result<(), String> {
+    pub(super) fn resolve(&mut self, roots: &mut Roots<'_>, which: usize) -> Result<(), ResolveError> {
         let Some(ty) = roots[which].clone() else {
             return Ok(());
         };
         if ty.dynamic {
             let mut enclosing = Vec::new();
-            self.walk(roots, which, &Type::Struct(ty), &mut Vec::new(), &mut enclosing)?;
+            self.walk(roots, which, &Type::Struct(ty), &mut Vec::new(), &mut enclosing).map_err(ResolveError)?;
         }
         self.most_event = self.most_event.max(self.event);
         Ok(())

@@ -139,5 +139,5 @@ fn mapped_clock(input: &mut Input<'_>) -> Parsed<u16> {
     let [_, name, _] = &path[..] else {
         return Err(parse_error(input, "an integer is mapped to a clock by `clock.NAME.value`"));
     };
-    input.state.clock(name).map_err(|reason| parse_error(input, reason))
+    input.state.clock(name).map_err(|limit| parse_error(input, limit.to_string()))
 }

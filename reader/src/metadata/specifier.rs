@@ -97,13 +97,13 @@ fn lengths(input: &mut Input<'_>, element: Type) -> Parsed<Type> {
 
 /// Counts a new type against the limits, and returns it.
 fn admit(input: &mut Input<'_>, ty: Type) -> Parsed<Type> {
-    input.state.admit(&ty).map_err(|reason| parse_error(input, reason))?;
+    input.state.admit(&ty).map_err(|limit| parse_error(input, limit.to_string()))?;
     Ok(ty)
 }
 
 /// Runs `body` one level deeper, with its own scope for named types.
 pub(super) fn scoped<'a, T>(input: &mut Input<'a>, body: impl FnOnce(&mut Input<'a>) -> Parsed<T>) -> Parsed<T> {
-    input.state.enter().map_err(|reason| parse_error(input, reason))?;
+    input.state.enter().map_err(|limit| parse_error(input, limit.to_string()))?;
     let result = body(input);
     input.state.leave();
     result

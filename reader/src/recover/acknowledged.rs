@@ -32,7 +32,7 @@ impl AcknowledgedEvents {
         let entries = match source.streams() {
             Ok(None) => return all,
             Ok(Some(text)) => serde_json::from_slice::<Vec<Entry>>(&text).map_err(|error| error.to_string()),
-            Err(reason) => Err(reason),
+            Err(error) => Err(error.to_string()),
         };
         match entries {
             Ok(entries) => {

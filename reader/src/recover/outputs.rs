@@ -39,8 +39,8 @@ impl Outputs {
         let mut outputs = Self::default();
         let text = match source.outputs() {
             Ok(text) => text,
-            Err(reason) => {
-                journal.wrong(reason);
+            Err(error) => {
+                journal.wrong(error.to_string());
                 return outputs;
             }
         };
@@ -56,7 +56,7 @@ impl Outputs {
                 }
                 b"ctf" if output.is_dir() => outputs.directories.push(output),
                 b"dt" if output.is_file() => {
-                    outputs.dt_files.open(&output).unwrap_or_else(|reason| journal.wrong(reason));
+                    outputs.dt_files.open(&output).unwrap_or_else(|error| journal.wrong(error.to_string()));
                 }
                 b"ctf" | b"dt" => journal.note(format!("the output {} does not exist any more", output.display())),
                 _ => {}

@@ -110,7 +110,7 @@ impl<'a> Recovery<'a, '_> {
                 return Ok(());
             }
         };
-        let usable = self.account.introduce(&ring).and_then(|()| {
+        let usable = self.account.introduce(&ring).map_err(|error| error.to_string()).and_then(|()| {
             let fresh = Side::ALL.into_iter().all(|side| !known.contains(&(ring.class(), ring.instance(side))));
             if fresh { Ok(()) } else { Err("another ring has the same streams".to_owned()) }
         });

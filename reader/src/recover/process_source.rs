@@ -58,18 +58,17 @@ impl<'a> ProcessSource<'a> {
         }
     }
 
-    /// The list of streams, if there is one; otherwise the reason if it cannot be read.
-    pub(super) fn streams(self) -> Result<Option<Vec<u8>>, String> {
+    /// The list of streams, if there is one.
+    pub(super) fn streams(self) -> Result<Option<Vec<u8>>, ReadError> {
         let Self::Directory(path) = self else { return Ok(None) };
         match read_unlinked(&path.join("streams.json"), MAX_OUTPUTS) {
             Err(ReadError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error.to_string()),
-            Ok(text) => Ok(Some(text)),
+            read => read.map(Some),
         }
     }
 
-    /// The list of outputs, or the reason if it cannot be read. Without the file, no sink had an output.
-    pub(super) fn outputs(self) -> Result<Vec<u8>, String> {
+    /// The list of outputs. Without the file, no sink had an output.
+    pub(super) fn outputs(self) -> Result<Vec<u8>, ReadError> {
         let directory = match self {
             Self::Directory(path) => path,
             Self::Memory(rings) => return Ok(rings.outputs.clone()),
@@ -77,9 +76,11 @@ impl<'a> ProcessSource<'a> {
         let path = directory.join("outputs");
         match read_unlinked(&path, MAX_OUTPUTS) {
             Err(ReadError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            Ok(text) if text.len() <= MAX_OUTPUTS => Ok(text),
-            Ok(_) => Err(format!("{}: longer than {MAX_OUTPUTS} bytes", path.display())),
-            Err(error) => Err(error.to_string()),
+            Ok(text) if text.len() > MAX_OUTPUTS => {
+                let reason = format!("longer than {MAX_OUTPUTS} bytes");
+                Err(ReadError::Io { path, source: io::Error::new(io::ErrorKind::InvalidData, reason) })
+            }
+            read => read,
         }
     }
 

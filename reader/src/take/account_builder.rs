@@ -22,6 +22,17 @@ pub(crate) struct AccountBuilder {
     named: Vec<bool>,
 }
 
+/// A ring does not fit the channels of the account.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ChannelMismatch {
+    #[error("its stream class {0} is not in the metadata")]
+    UnknownClass(u64),
+    #[error("its channel has the name of another channel, `{0}`")]
+    NameTaken(String),
+    #[error("its channel differs from that of other rings of stream class {0}")]
+    Differs(u64),
+}
+
 impl AccountBuilder {
     /// An account without any counts.
     pub(crate) fn new(metadata: &Metadata, uuid: [u8; 16], session: &str, pid: u32) -> Self {
@@ -43,20 +54,20 @@ impl AccountBuilder {
     }
 
     /// Takes the name and policy of a channel from a ring. All rings of a channel must agree.
-    pub(crate) fn introduce(&mut self, ring: &Ring) -> Result<(), String> {
+    pub(crate) fn introduce(&mut self, ring: &Ring) -> Result<(), ChannelMismatch> {
         let class = u64::from(ring.class());
         let Some(&of_ring) = self.indices.get(&class) else {
-            return Err(format!("its stream class {class} is not in the metadata"));
+            return Err(ChannelMismatch::UnknownClass(class));
         };
         let name = &ring.identity().channel;
         let is_taken =
             |index: usize, channel: &ChannelAccount| index != of_ring && self.named[index] && channel.name == *name;
         if self.account.channels.iter().enumerate().any(|(index, channel)| is_taken(index, channel)) {
-            return Err(format!("its channel has the name of another channel, `{name}`"));
+            return Err(ChannelMismatch::NameTaken(name.clone()));
         }
         let channel = &mut self.account.channels[of_ring];
         if self.named[of_ring] && (&channel.name, channel.policy) != (name, ring.policy()) {
-            return Err(format!("its channel differs from that of other rings of stream class {class}"));
+            return Err(ChannelMismatch::Differs(class));
         }
         self.named[of_ring] = true;
         channel.name.clone_from(name);

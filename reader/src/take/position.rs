@@ -67,7 +67,7 @@ impl Position {
             head.discarded = discarded.max(self.discarded);
             head.write_to(bytes);
         }
-        let content = walker.walk(metadata, &head, bytes)?;
+        let content = walker.walk(metadata, &head, bytes).map_err(|error| error.to_string())?;
         if open.is_some() {
             head.end = content.last;
             head.write_to(bytes);

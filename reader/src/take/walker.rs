@@ -44,6 +44,11 @@ struct Counts {
     touched: Vec<u16>,
 }
 
+/// A packet does not have the form written by the tracer, for this reason.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct ContentError(String);
+
 impl Walker {
     /// A walker for records of these sizes; without them, every packet is decoded.
     pub(crate) fn new(sizes: Option<RecordSizes>) -> Self {
@@ -55,8 +60,13 @@ impl Walker {
         self.sizes = sizes;
     }
 
-    /// Counts the records in a packet. Returns the reason if it contains anything else.
-    pub(crate) fn walk(&mut self, metadata: &Metadata, head: &PacketHeader, bytes: &[u8]) -> Result<Content, String> {
+    /// Counts the records in a packet, which must contain nothing else.
+    pub(crate) fn walk(
+        &mut self,
+        metadata: &Metadata,
+        head: &PacketHeader,
+        bytes: &[u8],
+    ) -> Result<Content, ContentError> {
         let Self { sizes, counts } = self;
         counts.clear();
         if let Some(content) = sizes.as_ref().and_then(|sizes| walk_by_size(sizes, counts, head, bytes)) {
@@ -65,11 +75,13 @@ impl Walker {
         counts.clear();
         let mut content = Content { records: 0, last: head.begin };
         for event in decoder(metadata, head, bytes)? {
-            let event = event.map_err(|damage| format!("byte {} of the packet: {}", damage.offset, damage.reason))?;
+            let event = event
+                .map_err(|damage| ContentError(format!("byte {} of the packet: {}", damage.offset, damage.reason)))?;
             if event.cycles < content.last {
-                return Err("an event is earlier than the previous one, or than the packet".to_owned());
+                return Err(ContentError("an event is earlier than the previous one, or than the packet".to_owned()));
             }
-            let id = u16::try_from(event.class.id).map_err(|_| "an event id has more than 16 bits".to_owned())?;
+            let id = u16::try_from(event.class.id)
+                .map_err(|_| ContentError("an event id has more than 16 bits".to_owned()))?;
             content = Content { records: content.records + 1, last: event.cycles };
             counts.add(id, event.cycles);
         }
@@ -115,8 +127,8 @@ fn walk_by_size(sizes: &RecordSizes, counts: &mut Counts, head: &PacketHeader, b
 }
 
 /// A decoder of a packet, which must match `head`.
-fn decoder<'a>(metadata: &Metadata, head: &PacketHeader, bytes: &'a [u8]) -> Result<PacketDecoder<'a>, String> {
-    let decoder = PacketDecoder::new(metadata, bytes).map_err(|damage| damage.reason)?;
+fn decoder<'a>(metadata: &Metadata, head: &PacketHeader, bytes: &'a [u8]) -> Result<PacketDecoder<'a>, ContentError> {
+    let decoder = PacketDecoder::new(metadata, bytes).map_err(|damage| ContentError(damage.reason))?;
     let packet = decoder.packet();
     let as_described = packet.uuid == Some(head.stream.uuid)
         && packet.class.id == u64::from(head.stream.class)
@@ -130,12 +142,12 @@ fn decoder<'a>(metadata: &Metadata, head: &PacketHeader, bytes: &'a [u8]) -> Res
     if as_described {
         Ok(decoder)
     } else {
-        Err("the metadata describes another packet than the tracer writes".to_owned())
+        Err(ContentError("the metadata describes another packet than the tracer writes".to_owned()))
     }
 }
 
 /// Checks that the metadata describes the layout written by the tracer.
-pub(crate) fn check_layout(metadata: &Metadata, uuid: [u8; 16], class: u32) -> Result<(), String> {
+pub(crate) fn check_layout(metadata: &Metadata, uuid: [u8; 16], class: u32) -> Result<(), ContentError> {
     // Each field has a distinct value that needs all of its bits; the packet has 8 bytes of padding.
     let value = |last: u8| u64::from_le_bytes([last, 0xe1, 0xd2, 0xc3, 0xb4, 0xa5, 0x96, 0xf7]);
     let nothing = PacketHeader::empty(StreamKey { uuid, class, instance: value(5) }, value(1));

@@ -1,6 +1,7 @@
 //! The dt files among the outputs of a process.
 
 use crate::dt::{DtStream, DtTrace};
+use crate::error::ReadError;
 use crate::window::Window;
 use std::path::Path;
 use tracepoint_ring::channel::StreamKey;
@@ -10,9 +11,9 @@ use tracepoint_ring::channel::StreamKey;
 pub(super) struct DtFiles(Vec<DtTrace>);
 
 impl DtFiles {
-    /// Adds a file; the error is the reason if it cannot be read.
-    pub(super) fn open(&mut self, path: &Path) -> Result<(), String> {
-        self.0.push(DtTrace::open(path).map_err(|error| error.to_string())?);
+    /// Adds a file.
+    pub(super) fn open(&mut self, path: &Path) -> Result<(), ReadError> {
+        self.0.push(DtTrace::open(path)?);
         Ok(())
     }
 

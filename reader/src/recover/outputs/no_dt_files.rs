@@ -1,6 +1,8 @@
 //! Replaces `dt_files` without the feature `traces`: dt files among the outputs cannot be read.
 
+use crate::error::ReadError;
 use crate::window::Window;
+use std::io;
 use std::path::Path;
 use tracepoint_ring::channel::StreamKey;
 
@@ -11,11 +13,9 @@ pub(super) struct DtFiles;
 impl DtFiles {
     /// Refuses a file.
     #[expect(clippy::unused_self, reason = "with the feature `traces` it has files")]
-    pub(super) fn open(&mut self, path: &Path) -> Result<(), String> {
-        Err(format!(
-            "{}: this program was built without dt files: build it with the cargo feature `dt` of tracepoint",
-            path.display()
-        ))
+    pub(super) fn open(&mut self, path: &Path) -> Result<(), ReadError> {
+        let reason = "this program was built without dt files: build it with the cargo feature `dt` of tracepoint";
+        Err(ReadError::Io { path: path.to_owned(), source: io::Error::new(io::ErrorKind::Unsupported, reason) })
     }
 
     #[expect(clippy::unused_self, reason = "with the feature `traces` it has files")]
