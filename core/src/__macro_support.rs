@@ -3,7 +3,7 @@
 mod list;
 
 pub use crate::error::RegisterError;
-pub use crate::fire::{Emitted, EventOrigin, Stage, derived, fire_fast, fire_full};
+pub use crate::fire::{EmitProof, EventOrigin, Stage, derived, fire_fast, fire_full};
 pub use crate::key::Key;
 pub use crate::location::{Location, crate_name};
 pub use crate::marker::Marker;
@@ -18,7 +18,9 @@ pub use crate::probe::set::{ArgumentsType, ProbeSet};
 pub use crate::registry::{MARKERS, TRACEPOINTS};
 #[cfg(patched_sites)]
 pub use crate::site::{register_object, unregister_object};
-pub use crate::tracepoint::{Argument, Served, Tracepoint, TracepointParts, TracepointType, probes_changed, register};
+pub use crate::tracepoint::{
+    Argument, Dispatch, Tracepoint, TracepointParts, TracepointType, probes_changed, register,
+};
 pub use crate::values::{IsEvent, IsSpan, by_value, misused};
 #[cfg(not(patched_sites))]
 pub use linkme;

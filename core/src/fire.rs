@@ -7,8 +7,8 @@
 //! The expansion of a field block calls [`derived`], which evaluates the fields once for all subscribers of the marker.
 
 use crate::marker::declared::MarkerType;
-use crate::marker::{Marker, deliver, deliver_and_leave, panicked};
-use crate::tracepoint::{Served, TracepointType};
+use crate::marker::{Marker, deliver, deliver_and_exit, panicked};
+use crate::tracepoint::{Dispatch, TracepointType};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,11 +34,9 @@ pub fn fire_fast<T: TracepointType>(args: &T::Args<'_>) -> Result<(), EventOrigi
         return Err(EventOrigin::from_site(None));
     };
     match T::mark::<true>(slot, args) {
-        Served::Fast => slot.exit(),
-        // Looks up the slot again: keeping it across the call would cost every event the saving of a register.
-        Served::InFull => thread::exit_fast(),
-        Served::InFullAndLeft => {}
-        Served::No => return Err(EventOrigin::from_site(Some(slot))),
+        Dispatch::Delivered => slot.exit(),
+        Dispatch::DeliveredAndExited => {}
+        Dispatch::None => return Err(EventOrigin::from_site(Some(slot))),
     }
     Ok(())
 }
@@ -85,32 +83,32 @@ pub struct Stage<'s, M> {
     slot: &'static ThreadSlot,
     /// The subscriber that gets the event on the fast path; `None` on the full path.
     sole: Option<&'s SoleSubscriber>,
-    /// `No` until the values are evaluated; from then on the subscribers account for the event.
-    served: &'s Cell<Served>,
+    /// `None` until the values are evaluated; from then on the subscribers account for the event.
+    dispatch: &'s Cell<Dispatch>,
     marker: PhantomData<fn() -> M>,
 }
 
 /// Proof that the values were passed to `emit`: a field expression cannot leave the evaluation early.
 #[derive(Debug)]
-pub struct Emitted(Served);
+pub struct EmitProof(Dispatch);
 
 impl<M: MarkerType> Stage<'_, M> {
     /// Serves all subscribers.
     #[inline(always)]
-    pub fn emit(self, values: &M::Values<'_>) -> Emitted {
-        self.served.set(Served::InFull);
+    pub fn emit(self, values: &M::Values<'_>) -> EmitProof {
+        self.dispatch.set(Dispatch::Delivered);
         let Some(sole) = self.sole else {
             deliver::<M>(self.slot, std::ptr::from_ref(values).cast());
-            return Emitted(Served::InFull);
+            return EmitProof(Dispatch::Delivered);
         };
         if sole.try_record(self.slot, values) {
-            return Emitted(Served::Fast);
+            return EmitProof(Dispatch::Delivered);
         }
         // `black_box` hides that the copy has the same value, so that the compiler need not keep the values in memory on the fast path.
         let values = std::hint::black_box(*values);
-        deliver_and_leave::<M>(std::ptr::from_ref(&values).cast(), self.slot);
-        self.served.set(Served::InFullAndLeft);
-        Emitted(Served::InFullAndLeft)
+        deliver_and_exit::<M>(std::ptr::from_ref(&values).cast(), self.slot);
+        self.dispatch.set(Dispatch::DeliveredAndExited);
+        EmitProof(Dispatch::DeliveredAndExited)
     }
 }
 
@@ -118,25 +116,29 @@ impl<M: MarkerType> Stage<'_, M> {
 #[inline(always)]
 pub fn derived<M: MarkerType, const FAST: bool>(
     slot: &'static ThreadSlot,
-    evaluate: impl FnOnce(Stage<'_, M>) -> Emitted,
-) -> Served {
+    evaluate: impl FnOnce(Stage<'_, M>) -> EmitProof,
+) -> Dispatch {
     let marker = M::marker();
     let sole = if FAST {
         // SAFETY: the caller is inside a read-side section, and the stage is not used after it ends.
-        let Some(sole) = (unsafe { marker.sole_subscriber() }) else { return Served::No };
+        let Some(sole) = (unsafe { marker.sole_subscriber() }) else { return Dispatch::None };
         Some(sole)
     } else if marker.is_subscribed() {
         None
     } else {
-        return Served::No;
+        return Dispatch::None;
     };
-    let served = Cell::new(Served::No);
-    let stage = Stage { slot, sole, served: &served, marker: PhantomData };
+    let dispatch = Cell::new(Dispatch::None);
+    let stage = Stage { slot, sole, dispatch: &dispatch, marker: PhantomData };
     match catch_unwind(AssertUnwindSafe(|| evaluate(stage))) {
-        Ok(Emitted(served)) => served,
+        Ok(EmitProof(dispatch)) => dispatch,
         Err(panic) => {
-            panicked(marker, served.get() != Served::No, panic);
-            if served.get() == Served::InFullAndLeft { Served::InFullAndLeft } else { Served::InFull }
+            panicked(marker, dispatch.get() != Dispatch::None, panic);
+            if FAST && dispatch.get() != Dispatch::DeliveredAndExited {
+                // Looks up the slot again: keeping it across the evaluation would cost every event the saving of a register.
+                thread::exit_fast();
+            }
+            Dispatch::DeliveredAndExited
         }
     }
 }

@@ -10,7 +10,7 @@
 //! | tracepoint | a typed hook, declared by [`define_trace!`]; it has a key, a list of probes and, with a field block, a marker | `tracepoint` |
 //! | site | one place where the call of a tracepoint or a [`trace_mark!`] was inlined: a patched instruction, or the load of a flag | `site` |
 //! | key | the reference-counted on/off switch of a set of sites | `key` |
-//! | fast path, full path | `fire_fast` records for a sole subscriber; `fire_full` serves conditions, several subscribers, filters and probes | `fire` |
+//! | fast path, full path | `fire_fast` serves a channel, and aggregates, without filters; `fire_full` also conditions, filters and probes | `fire` |
 //! | marker | the export of basic types: name, format string, named fields; it has its own key and list of subscribers | [`marker`] |
 //! | subscriber | a channel or an aggregate that gets a marker's events, optionally through a filter | [`marker`] |
 //! | span | two tracepoints that share a key, and the state between them | [`mod@span`] |

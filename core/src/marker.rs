@@ -15,6 +15,17 @@
 //! pass runs out of line, and the aggregates see the event after the commit. A record that the fast path cannot write immediately continues at step 2
 //! with the same values.
 //!
+//! # Routes
+//!
+//! Each route other than the full path is there for the instructions that it saves, counted by callgrind for an event with three integers:
+//!
+//! | subscribers | route | saves |
+//! |---|---|---|
+//! | a channel | the fast path, inlined into the function that the site calls | 57 of 138 of the route of a channel with an aggregate |
+//! | an aggregate that gets all events | `observe_sole` | 17 of 121 of `observe_all` |
+//! | other aggregates, behind a channel if there is one | `observe_all` | 78 of 199 of the full path, for a count; 136 of 274 behind a channel |
+//! | several channels; filters, contexts; in addition, conditions and probes | the full path | – |
+//!
 //! The expressions of a `trace_mark!` are evaluated in the calling function, before the read-side section, so that `?` and `return`
 //! work in them and their panics reach the caller.
 
@@ -32,7 +43,7 @@ pub use declared::Marker;
 pub use descriptor::MarkerDescriptor;
 pub use field_range::FieldRange;
 pub use field_view::FieldView;
-pub(crate) use stage::{deliver, deliver_and_leave, panicked};
+pub(crate) use stage::{deliver, deliver_and_exit, panicked};
 pub(crate) use subscriber::Entry;
 pub use subscriber::{Aggregate, Decision, Filter, Subscriber};
 pub use subscription::Subscription;

@@ -186,21 +186,19 @@ fn signature_text(type_name: fn() -> &'static str) -> String {
     type_name().replace("'_ ", "")
 }
 
-/// The result of handling an event by the marker of a tracepoint.
+/// The result of handling an event by the marker of a tracepoint, for the fast path. The full path does not use it.
 ///
-/// A served event has several possible results because the slot is in a register in only one of them. With a single result, an event would keep
+/// There are two results of a delivered event because the slot is in a register in only one of them. With a single result, an event would keep
 /// the slot across calls (10 more instructions with a text), or look it up again at its end (3 more of 81 in a library, where a thread-local
 /// needs a call; counted by callgrind).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Served {
+pub enum Dispatch {
     /// Not handled: the event is not suitable for this path, and nothing was evaluated.
-    No,
-    /// The fast path recorded it.
-    Fast,
-    /// The full path served all subscribers, or the evaluation panicked.
-    InFull,
-    /// As `InFull`; in addition, the section entered by the fast path has been left by the function that delivers the event.
-    InFullAndLeft,
+    None,
+    /// The subscribers have accounted for the event.
+    Delivered,
+    /// As `Delivered`, or the evaluation panicked; in addition, the section entered by the fast path has been left.
+    DeliveredAndExited,
 }
 
 /// The type of a tracepoint. Implemented by the macros.
@@ -220,8 +218,8 @@ pub trait TracepointType: ArgumentsType + Sized {
     /// Passes the values of the field block to the marker stage, on the fast path or the full path.
     #[doc(hidden)]
     #[inline(always)]
-    fn mark<const FAST: bool>(_slot: &'static ThreadSlot, _args: &Self::Args<'_>) -> Served {
-        Served::No
+    fn mark<const FAST: bool>(_slot: &'static ThreadSlot, _args: &Self::Args<'_>) -> Dispatch {
+        Dispatch::None
     }
     /// Calls a probe that is a function pointer.
     #[doc(hidden)]

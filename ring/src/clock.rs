@@ -44,24 +44,21 @@ pub fn now() -> u64 {
     }
 }
 
-/// The same as [`now`], inside a read-side section: computed by the shorter dependency chain of the fast path while the counter is in use, and then
-/// up to 1 ns earlier than `now`.
+/// The same as [`now`], inside a read-side section: computed by the shorter dependency chain of the fast path, up to 1 ns earlier than `now`. `None`
+/// while the counter is not in use; [`full_now`] returns the time then.
 ///
 /// # Safety
 ///
 /// The caller is inside a read-side section.
 #[inline(always)]
-pub unsafe fn now_in_section() -> u64 {
+pub unsafe fn now_in_section() -> Option<u64> {
     // SAFETY: the caller's promise.
-    match unsafe { fast_now() } {
-        Some(now) if now != Timestamp::INVALID => now.time(),
-        _ => full_now(),
-    }
+    unsafe { fast_now() }.filter(|now| *now != Timestamp::INVALID).map(Timestamp::time)
 }
 
 /// [`now`], out of line.
 #[cold]
 #[inline(never)]
-fn full_now() -> u64 {
+pub fn full_now() -> u64 {
     now()
 }

@@ -3,10 +3,7 @@
 use super::declared::{Marker, MarkerType};
 use super::descriptor::ValuesType;
 use super::field_view::FieldView;
-use super::subscriber::{
-    Aggregate, Consumer, Decision, Filter, ObservedChannel, RangedAggregate, Rest, SoleAggregate, Subscriber,
-    SubscriberList,
-};
+use super::subscriber::{Aggregate, Consumer, Decision, Filter, RangedAggregate, Route, SoleAggregate, Subscriber};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tracepoint_ring::channel::{EventId, FilterOutcome, OpenChannel};
@@ -19,68 +16,58 @@ use tracepoint_ring::thread::{self, EventOrigin, ThreadSlot};
 /// The functions that it jumps to do the rest, so it needs no frame and saves no registers. They are `extern "C"` to make the jumps possible.
 #[cold]
 #[inline(never)]
-pub(crate) extern "C" fn deliver_and_leave<M: MarkerType>(values: *const (), slot: &'static ThreadSlot) {
+pub(crate) extern "C" fn deliver_and_exit<M: MarkerType>(values: *const (), slot: &'static ThreadSlot) {
     // SAFETY: the caller is inside a read-side section, and the list is not used after it ends.
     let Some(list) = (unsafe { M::marker().subscribers.read() }) else { return slot.exit() };
-    // Not a `match`, which would become a jump table.
-    if let Rest::Channel(channel) = &list.rest {
+    // Not a `match`, which would become a jump table, as would four cases.
+    if let Route::Channel(channel) = &list.route {
         // SAFETY: this function is private to the crate, and its only caller, `Stage::emit`, passes a pointer to live values of M.
         channel.lose_or(unsafe { &*values.cast::<M::Values<'_>>() }, slot, deliver_evaluated::<M>);
-    } else if let Rest::Timeless(aggregate) = &list.rest {
-        observe_timeless::<M>(values, slot, aggregate);
-    } else if let Rest::Observed(observed) = &list.rest {
-        record_observed::<M>(values, slot, observed);
+    } else if let Route::Aggregate(aggregate) = &list.route {
+        observe_sole::<M>(values, slot, aggregate);
     } else {
-        deliver_to_others::<M>(values, slot, list);
+        observe_all::<M>(values, slot, &list.route);
     }
 }
 
-#[inline(never)]
-extern "C" fn observe_timeless<M: MarkerType>(values: *const (), slot: &'static ThreadSlot, aggregate: &SoleAggregate) {
-    // SAFETY: this function is private to the file, and the caller passes a pointer to live values of M.
-    observe::<M>(aggregate.get(), 0, unsafe { &*values.cast::<M::Values<'_>>() });
-    slot.exit();
-}
-
-/// Handles an event of a channel without aggregates; the full path decides whether it is recorded or lost.
+/// The full path of an evaluated event.
 #[inline(never)]
 extern "C" fn deliver_evaluated<M: MarkerType>(values: *const (), slot: &'static ThreadSlot) {
     deliver::<M>(slot, values);
     slot.exit();
 }
 
-/// Records an event in a channel, as the fast path does, and then passes it to the channel's accompanying aggregates.
+/// Passes an event to the only aggregate. Nothing is called before that, so that no registers are saved.
 #[inline(never)]
-extern "C" fn record_observed<M: MarkerType>(
-    values: *const (),
-    slot: &'static ThreadSlot,
-    ObservedChannel { channel, aggregates }: &ObservedChannel,
-) {
+extern "C" fn observe_sole<M: MarkerType>(values: *const (), slot: &'static ThreadSlot, sole: &SoleAggregate) {
     // SAFETY: this function is private to the file, and the caller passes a pointer to live values of M.
     let fields = unsafe { &*values.cast::<M::Values<'_>>() };
-    match (channel.try_record_timed(slot, fields), &aggregates[..]) {
+    // SAFETY: the caller has entered a read-side section, which is left at the end of this function.
+    let Some(time) = (unsafe { fast_time(fields, sole.needs_time) }) else {
+        return deliver_evaluated::<M>(values, slot);
+    };
+    observe::<M>(sole.get(), time, fields);
+    slot.exit();
+}
+
+/// Records an event in the channel, as the fast path does, and then passes it to the aggregates. For the full path, if the subscribers have changed.
+#[inline(never)]
+extern "C" fn observe_all<M: MarkerType>(values: *const (), slot: &'static ThreadSlot, route: &Route) {
+    let Route::Aggregates { channel, needs_time, aggregates } = route else {
+        return deliver_evaluated::<M>(values, slot);
+    };
+    // SAFETY: this function is private to the file, and the caller passes a pointer to live values of M.
+    let fields = unsafe { &*values.cast::<M::Values<'_>>() };
+    let time = match channel {
+        Some(channel) => channel.try_record_timed(slot, fields),
+        // SAFETY: the caller has entered a read-side section, which is left at the end of this function.
+        None => unsafe { fast_time(fields, *needs_time) },
+    };
+    match (time, &aggregates[..]) {
         // The usual case. A loop would load all fields that a range may apply to.
         (Some(time), [aggregate]) => aggregate.show::<M>(time, fields),
         (Some(time), aggregates) => show_all::<M>(time, fields, aggregates),
         (None, _) => deliver::<M>(slot, values),
-    }
-    slot.exit();
-}
-
-#[inline(never)]
-extern "C" fn deliver_to_others<M: MarkerType>(values: *const (), slot: &'static ThreadSlot, list: &SubscriberList) {
-    // SAFETY: this function is private to the file, and the caller passes a pointer to live values of M.
-    let fields = unsafe { &*values.cast::<M::Values<'_>>() };
-    // SAFETY: the caller has entered a read-side section, which is left at the end of this function.
-    let time = || unsafe { list.time(fields) };
-    match &list.rest {
-        Rest::Sole(aggregate) => {
-            // Before the aggregate is looked up, so that no registers are saved for it.
-            let time = time();
-            observe::<M>(aggregate.get(), time, fields);
-        }
-        Rest::Several(aggregates) => show_all::<M>(time(), fields, aggregates),
-        _ => deliver::<M>(slot, values),
     }
     slot.exit();
 }
@@ -125,7 +112,7 @@ pub(crate) fn deliver_to<V: ValuesType>(marker: &'static Marker, slot: &'static 
     // SAFETY: the caller is inside a read-side section, and the list is not used after it ends.
     let Some(list) = (unsafe { marker.subscribers.read() }) else { return };
     // SAFETY: the caller is inside a read-side section.
-    let time = unsafe { list.time(values) };
+    let time = unsafe { fast_time(values, list.needs_time) }.unwrap_or_else(clock::full_now);
     // SAFETY: the descriptor of a marker of V was made for V.
     let view = || unsafe { FieldView::new::<V>(marker.descriptor(), values) };
     for entry in &list.entries {
@@ -144,17 +131,15 @@ pub(crate) fn deliver_to<V: ValuesType>(marker: &'static Marker, slot: &'static 
     }
 }
 
-impl SubscriberList {
-    /// The time of an event with these values; 0 if no subscriber uses it.
-    ///
-    /// # Safety
-    ///
-    /// The caller is inside a read-side section.
-    #[inline(always)]
-    unsafe fn time(&self, values: &impl Fields) -> u64 {
-        // SAFETY: the caller's promise.
-        values.time().unwrap_or_else(|| if self.needs_time { unsafe { clock::now_in_section() } } else { 0 })
-    }
+/// The time of an event with these values; 0 if no subscriber uses it, `None` if it takes the full path to read the clock.
+///
+/// # Safety
+///
+/// The caller is inside a read-side section.
+#[inline(always)]
+unsafe fn fast_time(values: &impl Fields, is_needed: bool) -> Option<u64> {
+    // SAFETY: the caller's promise.
+    values.time().or_else(|| if is_needed { unsafe { clock::now_in_section() } } else { Some(0) })
 }
 
 #[inline(never)]

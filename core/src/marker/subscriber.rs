@@ -145,23 +145,26 @@ pub(crate) struct Entry {
     pub(super) ticket: u64,
 }
 
-/// The receivers of an event that the fast path has evaluated and not recorded: a channel without contexts and without a filter, aggregates without
-/// filters, or both.
-pub(super) enum Rest {
-    /// A channel without aggregates.
+/// The route of an event that the fast path has evaluated and not recorded: see [`marker`](super). Only the full path has filters and contexts.
+///
+/// `repr` gives it a tag of its own. Otherwise a `bool` inside would be the tag, and take five more instructions to test.
+#[repr(usize)]
+pub(super) enum Route {
+    /// To a channel, which loses the event or records it on the full path.
     Channel(SoleSubscriber),
-    /// A single aggregate, which gets all events and does not need their time.
-    Timeless(SoleAggregate),
-    Observed(ObservedChannel),
-    /// A single aggregate, which gets all events.
-    Sole(SoleAggregate),
-    Several(Box<[RangedAggregate]>),
-    /// Other subscribers, which have replaced those that the fast path found.
-    Others,
+    /// To an aggregate that gets all events.
+    Aggregate(SoleAggregate),
+    /// To other aggregates, behind a channel if there is one.
+    Aggregates { channel: Option<SoleSubscriber>, needs_time: bool, aggregates: Box<[RangedAggregate]> },
+    /// To any subscribers, on the full path.
+    Full,
 }
 
-/// An aggregate, which `entries` keeps alive. Its address would have to be computed from an `Arc` at each event.
-pub(super) struct SoleAggregate(NonNull<dyn Aggregate>);
+/// An aggregate without a filter. The list of subscribers keeps it alive; its address would have to be computed from an `Arc` at each event.
+pub(super) struct SoleAggregate {
+    aggregate: NonNull<dyn Aggregate>,
+    pub(super) needs_time: bool,
+}
 
 // SAFETY: points to an aggregate, which is `Send` and `Sync`.
 unsafe impl Send for SoleAggregate {}
@@ -169,35 +172,10 @@ unsafe impl Send for SoleAggregate {}
 unsafe impl Sync for SoleAggregate {}
 
 impl SoleAggregate {
-    fn new(aggregate: &Arc<dyn Aggregate>) -> Self {
-        Self(NonNull::from(aggregate.as_ref()))
-    }
-
     #[inline(always)]
     pub(super) fn get(&self) -> &dyn Aggregate {
-        // SAFETY: `SubscriberList::new` makes this of an entry of the same list. Both are borrowed, and neither changes.
-        unsafe { self.0.as_ref() }
-    }
-}
-
-/// A channel, which `entries` keeps alive, and the accompanying aggregates.
-pub(super) struct ObservedChannel {
-    pub(super) channel: SoleSubscriber,
-    pub(super) aggregates: Box<[RangedAggregate]>,
-}
-
-impl Rest {
-    fn new(channel: Option<SoleSubscriber>, aggregates: Vec<RangedAggregate>) -> Self {
-        match (channel, &aggregates[..]) {
-            (Some(channel), []) => Self::Channel(channel),
-            (Some(channel), _) => Self::Observed(ObservedChannel { channel, aggregates: aggregates.into() }),
-            (None, [RangedAggregate { range: None, aggregate }]) if !aggregate.needs_time() => {
-                Self::Timeless(SoleAggregate::new(aggregate))
-            }
-            (None, [RangedAggregate { range: None, aggregate }]) => Self::Sole(SoleAggregate::new(aggregate)),
-            (None, []) => Self::Others,
-            (None, _) => Self::Several(aggregates.into()),
-        }
+        // SAFETY: `Route::new` makes this of an entry of the same list. Both are borrowed, and neither changes.
+        unsafe { self.aggregate.as_ref() }
     }
 }
 
@@ -205,32 +183,47 @@ impl Rest {
 pub(crate) struct SubscriberList {
     pub(super) entries: Box<[Entry]>,
     /// The subscriber of the fast path: the only subscriber, if it is a channel without contexts and without a filter. If there are aggregates,
-    /// it has no rings, so that events continue in [`deliver_and_leave`](super::deliver_and_leave).
+    /// it has no rings, so that events continue in [`deliver_and_exit`](super::deliver_and_exit).
     pub(super) sole: Option<SoleSubscriber>,
-    pub(super) rest: Rest,
+    pub(super) route: Route,
     /// True if a subscriber uses the time of the event.
     pub(super) needs_time: bool,
 }
 
 impl SubscriberList {
     pub(super) fn new(entries: Vec<Entry>) -> Self {
-        let (mut sole, mut rest) = (None, Rest::Others);
-        let (mut recorders, mut aggregates, mut is_plain) = (Vec::new(), Vec::new(), true);
-        for Entry { subscriber: Subscriber { consumer, filter }, .. } in &entries {
-            is_plain &= filter.is_none();
+        let needs_time = entries.iter().any(|entry| entry.subscriber.needs_time());
+        let route = Route::new(&entries, needs_time);
+        let sole = match &route {
+            Route::Channel(channel) => Some(*channel),
+            Route::Aggregate(_) | Route::Aggregates { .. } => Some(SoleSubscriber::without_rings()),
+            Route::Full => None,
+        };
+        Self { entries: entries.into(), sole, route, needs_time }
+    }
+}
+
+impl Route {
+    fn new(entries: &[Entry], needs_time: bool) -> Self {
+        let (mut channels, mut aggregates) = (Vec::new(), Vec::new());
+        for Entry { subscriber: Subscriber { consumer, filter }, .. } in entries {
             match consumer {
-                Consumer::Record { channel, id } => recorders.push(SoleSubscriber::new(channel, *id)),
-                Consumer::RecordWithContexts { .. } => is_plain = false,
+                _ if filter.is_some() => return Self::Full,
+                Consumer::Record { channel, id } => channels.push(SoleSubscriber::new(channel, *id)),
+                Consumer::RecordWithContexts { .. } => return Self::Full,
                 Consumer::Aggregate(aggregate) => aggregates.push(aggregate.clone()),
             }
         }
-        if is_plain && recorders.len() <= 1 {
-            let channel = recorders.pop();
-            sole = if aggregates.is_empty() { channel } else { Some(SoleSubscriber::without_rings()) };
-            rest = Rest::new(channel, aggregates);
+        match (&channels[..], &aggregates[..]) {
+            ([channel], []) => Self::Channel(*channel),
+            ([], [RangedAggregate { range: None, aggregate }]) => {
+                Self::Aggregate(SoleAggregate { aggregate: NonNull::from(aggregate.as_ref()), needs_time })
+            }
+            ([] | [_], [_, ..]) => {
+                Self::Aggregates { channel: channels.pop(), needs_time, aggregates: aggregates.into() }
+            }
+            _ => Self::Full,
         }
-        let needs_time = entries.iter().any(|entry| entry.subscriber.needs_time());
-        Self { entries: entries.into(), sole, rest, needs_time }
     }
 }
 

@@ -116,7 +116,7 @@ fn type_impl(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
             fn mark<const FAST: ::core::primitive::bool>(
                 #slot: &'static #krate::__macro_support::ThreadSlot,
                 #args: &<Self as #krate::__macro_support::ArgumentsType>::Args<'_>,
-            ) -> #krate::__macro_support::Served {
+            ) -> #krate::__macro_support::Dispatch {
                 let (#(#names,)*) = __tracepoint_copy(#args);
                 #krate::__macro_support::derived::<#name, FAST>(#slot, |#stage| #stage.emit(&#values))
             }
