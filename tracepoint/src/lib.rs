@@ -156,7 +156,7 @@ assert_eq!((paid.fired, paid.recorded), (1, 1));
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[doc(hidden)]
-pub use tracepoint_core::{__macro_support, RegisterError};
+pub use tracepoint_core::__macro_support;
 pub use tracepoint_core::{
     Level, Marker, Probe, TraceEnum, Tracepoint, context, define_trace, find, span, trace, trace_mark, traced,
 };
