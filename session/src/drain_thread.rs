@@ -9,7 +9,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use streams_file::StreamsFile;
 use supply_thread::SupplyThread;
@@ -73,12 +73,11 @@ impl DrainThread {
         let is_rarely_needed = is_supplier && !supplier.is_never_woken();
         let longest = if is_rarely_needed { LONGEST_BESIDE_RECORDER } else { LONGEST };
         let body = move || {
-            own_thread::begin();
             let drain = Arc::clone(&rounds.drain);
             drain.rounds().run(PollInterval::new(longest), || rounds.round());
             drop(consumers);
         };
-        let thread = Builder::new().name(NAME.to_owned()).spawn(body)?;
+        let thread = own_thread::spawn(NAME, body)?;
         Ok(Self { drain, thread: Some(thread), taken, supplier, unsupplied })
     }
 

@@ -14,7 +14,6 @@ mod enabled_events;
 mod ended;
 mod error;
 mod in_code;
-mod output_list;
 mod panic_snapshot;
 mod pending_summary;
 mod recording;
@@ -30,6 +29,7 @@ pub use builder::SessionBuilder;
 pub use error::SessionError;
 pub(crate) use pending_summary::PendingSummary;
 pub(crate) use recording::Recording;
+pub(crate) use rule_check::no_match;
 pub(crate) use running::{RunningSession, Target};
 pub(crate) use settings::RecordingSettings;
 pub(crate) use shared_recording::SharedRecording;
@@ -415,7 +415,7 @@ impl SessionState {
         let program = Program { key: ProcessKey::of_this_process(), executable: &process.executable, events: &all };
         let matched = session.match_rules(wanted, program);
         if let Some(rule) = added {
-            rule_check::check_added(wanted, &matched, rule, &all)?;
+            rule_check::check_each(wanted, &matched, &all, |other| other == rule)?;
         }
         let former = session.spec.clone().unwrap_or_default();
         let name = session.name.clone();

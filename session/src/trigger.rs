@@ -43,7 +43,6 @@ use statistic_watch::StatisticWatch;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Weak};
-use std::thread;
 use std::time::{Duration, Instant};
 use tracepoint_core::channel::OpenChannel;
 use tracepoint_reader::process::ProcessKey;
@@ -171,13 +170,11 @@ impl TriggerThread {
         let (end, ended) = channel();
         let same = Arc::clone(&shared);
         let body = move || {
-            own_thread::begin();
             same.run();
             same.word.give_back();
             let _ = end.send(());
         };
-        let started = thread::Builder::new().name(THREAD.to_owned()).spawn(body);
-        started.map_err(|error| {
+        own_thread::spawn(THREAD, body).map_err(|error| {
             word.give_back();
             WatchError::new(format_args!("no thread can be started for its triggers: {error}"))
         })?;

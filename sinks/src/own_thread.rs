@@ -2,6 +2,8 @@
 
 use rustix::time::{ClockId, clock_gettime};
 use std::env;
+use std::io;
+use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 use tracepoint_reader::secure_exec::secure;
 
@@ -27,6 +29,35 @@ pub fn follow_environment() {
     }
 }
 
+/// Starts a thread of this library called `name`: it is not traced, leaves signals to the program's threads, and has ordinary scheduling.
+///
+/// # Errors
+///
+/// If the system cannot create a thread.
+pub fn spawn<T: Send + 'static>(name: &str, body: impl FnOnce() -> T + Send + 'static) -> io::Result<JoinHandle<T>> {
+    let begin_and_run = move || {
+        begin();
+        body()
+    };
+    Builder::new().name(name.to_owned()).spawn(begin_and_run)
+}
+
+/// Starts such a thread whose events are recorded, because it runs code of the program's.
+///
+/// # Errors
+///
+/// As [`spawn`].
+pub fn spawn_traced<T: Send + 'static>(
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    let begin_and_run = move || {
+        begin_traced();
+        body()
+    };
+    Builder::new().name(name.to_owned()).spawn(begin_and_run)
+}
+
 /// Begins a thread of this crate: it is not traced, leaves signals to the program's threads, and has ordinary scheduling.
 pub fn begin() {
     tracepoint_ring::thread::never_trace_this_thread();
@@ -34,7 +65,7 @@ pub fn begin() {
 }
 
 /// Begins a thread of this crate whose events are recorded, because it runs code of the program's.
-pub fn begin_traced() {
+fn begin_traced() {
     tracepoint_ring::thread::leave_inherited_scheduling();
     leave_signals_to_the_program();
 }

@@ -12,7 +12,6 @@ use rustix::io::Errno;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 use tracepoint_session_io::trigger::{ActionFailure, ExitHandler, ProgramStarter, StartedProgram};
 use tracepoint_sinks::own_thread;
@@ -97,14 +96,13 @@ impl StartedProgram for RunningProgram {
     fn on_exit(self: Box<Self>, handler: ExitHandler) {
         let Self { mut child, slot } = *self;
         let wait = move || {
-            own_thread::begin_traced();
             if let Ok(status) = child.wait() {
                 handler(exit_text(status), status.success());
             }
             drop(slot);
         };
         // Without a thread the program continues, and is a zombie between its end and the end of this process.
-        let _ = thread::Builder::new().name("tracepoint-run".to_owned()).spawn(wait);
+        let _ = own_thread::spawn_traced("tracepoint-run", wait);
     }
 }
 

@@ -2,12 +2,11 @@
 
 use super::context::Context;
 use crate::event::PlannedEvent;
-use crate::session::{Recording, RunningSession, Target as SessionTarget};
+use crate::session::{Recording, RunningSession, Target as SessionTarget, no_match};
 use crate::state;
 use std::env;
 use std::io::Write;
 use std::path::PathBuf;
-use tracepoint_core::internal::nearest_names;
 use tracepoint_reader::secure_exec::secure;
 use tracepoint_run_dir::notice::Notice;
 use tracepoint_session_io::outputs::{self, Allowance, Chunks, OutputError};
@@ -45,11 +44,7 @@ pub(super) fn start(context: &Context, notices: &mut Vec<Notice>) -> Option<Runn
     let matched = session.match_rules(&spec, context.program());
     for (rule, applies) in spec.rules().zip(&matched.rules) {
         if let (Ok(rule), Some(Ok(0))) = (rule, applies) {
-            let names: Vec<_> = context.events.iter().map(PlannedEvent::declared).collect();
-            let nearest = nearest_names(rule.event.text(), names.iter().map(String::as_str));
-            let hint =
-                if nearest.is_empty() { String::new() } else { format!("; did you mean {}?", nearest.join(" or ")) };
-            problem(format!("no event matches `{}`{hint}", rule.event));
+            problem(no_match(rule, &context.events).to_string());
         }
     }
     if matched.events.is_empty() {

@@ -4,7 +4,6 @@ use crate::catalog::OWN;
 use crate::channel_room;
 use std::sync::Arc;
 use std::sync::OnceLock;
-use std::thread::Builder;
 use std::time::Duration;
 use tracepoint_core::channel::{AnonymousMemory, Channel, OpenChannel};
 use tracepoint_core::marker::{Subscriber, Subscription};
@@ -33,8 +32,7 @@ pub(super) fn of_events(count: u64) -> Duration {
 
 /// Measures the processor time of `EVENTS` events, in about a millisecond on a separate thread with a separate channel.
 fn measure() -> Option<Duration> {
-    let thread = Builder::new().name("tracepoint-cost".to_owned()).spawn(|| {
-        own_thread::begin_traced();
+    let thread = own_thread::spawn_traced("tracepoint-cost", || {
         let channel = Channel::overwrite(64 << 10).spares(1).max_rings(1);
         let channel = OpenChannel::open(channel, [0; 16], 0, 1, Box::new(AnonymousMemory)).ok()?;
         let taken = subscribed(&channel).and_then(|subscription| {

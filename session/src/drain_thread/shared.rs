@@ -8,7 +8,6 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, OnceLock};
-use std::thread::Builder;
 use std::time::Duration;
 use tracepoint_sinks::consumer_loop::ConsumerLoop;
 use tracepoint_sinks::{Drain, SinkError, YieldingLock, own_thread};
@@ -90,12 +89,11 @@ impl SharedDrain {
         let (done, result) = channel();
         let drain = Arc::clone(self);
         let body = move || {
-            own_thread::begin();
             let mut locked = drain.drain.lock();
             // Fails if the caller has timed out; the result is then dropped.
             let _ = done.send(locked.as_mut().map(act).transpose());
         };
-        let spawned = Builder::new().name("tracepoint-sinks".to_owned()).spawn(body);
+        let spawned = own_thread::spawn("tracepoint-sinks", body);
         spawned.map_err(|error| SinkError::new("start a thread for the sinks", error))?;
         match result.recv_timeout(timeout) {
             Ok(result) => result,

@@ -13,7 +13,7 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
 use tracepoint_core::channel::WakeWord;
 use tracepoint_sinks::{RingSupplier, own_thread};
@@ -46,11 +46,7 @@ impl SupplyThread {
         let [is_draining, is_ended] = [const { AtomicBool::new(false) }; 2];
         let shared = Arc::new(SupplyState { supplier, word, is_draining, is_ended });
         let own = Arc::clone(&shared);
-        let body = move || {
-            own_thread::begin();
-            own.run();
-        };
-        let thread = Builder::new().name(NAME.to_owned()).spawn(body)?;
+        let thread = own_thread::spawn(NAME, move || own.run())?;
         Ok(Self { shared, thread: Some(thread) })
     }
 

@@ -6,7 +6,6 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::Builder;
 use tracepoint_sinks::own_thread;
 
 /// The thread. Dropping it ends the thread.
@@ -18,7 +17,6 @@ impl BudgetThread {
         // A weak reference: the session ends when its owner drops it, regardless of this thread.
         let state = Arc::downgrade(state);
         let body = move || {
-            own_thread::begin();
             while stopped.recv_timeout(budget::TICK) == Err(RecvTimeoutError::Timeout) {
                 let Some(state) = state.upgrade() else { break };
                 let _ = catch_unwind(AssertUnwindSafe(|| {
@@ -26,7 +24,7 @@ impl BudgetThread {
                 }));
             }
         };
-        Builder::new().name("tracepoint-budget".to_owned()).spawn(body)?;
+        own_thread::spawn("tracepoint-budget", body)?;
         Ok(Self(stop))
     }
 }

@@ -1,8 +1,7 @@
 //! Changes to the channels and sinks of a running recording. [`RecordingParts::switch`] changes its events.
 
 use super::SessionError;
-use super::active_sink::ActiveSink;
-use super::output_list;
+use super::active_sink::{ActiveSink, output_line};
 use super::recording::{Recording, RecordingParts};
 use crate::channel_room;
 use crate::drain_thread::shared::will_complete_later;
@@ -177,7 +176,7 @@ impl RecordingParts {
         let (mut sink, output) = outputs::of_source(sink, &self.trace_name)
             .map_err(|error| SessionError::Sink { reason: error.to_string() })?;
         self.rings.attach_sender(&mut *sink)?;
-        let line = output_list::line(&mut *sink, notices);
+        let line = output_line(&mut *sink, notices);
         let id = self.begin_sink(sink, Some(spec), output, line)?;
         let placeholder = self.sinks.iter().find(|sink| sink.spec.is_none()).map(|sink| Arc::clone(&sink.id));
         if let Some(placeholder) = placeholder {

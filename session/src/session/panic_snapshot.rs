@@ -12,7 +12,6 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::thread;
 use std::time::SystemTime;
 use tracepoint_reader::RecoverError;
 use tracepoint_sinks::own_thread;
@@ -56,11 +55,10 @@ fn write_all() {
             let (recording, out) = (Arc::clone(&recording), out.clone());
             move || {
                 WRITES.set(true);
-                own_thread::begin();
                 write_to_free(&recording, &out)
             }
         };
-        let message = match thread::Builder::new().name("tracepoint-snapshot".to_owned()).spawn(write) {
+        let message = match own_thread::spawn("tracepoint-snapshot", write) {
             Ok(thread) => thread.join().unwrap_or_else(|_| Some("writing it panicked".to_owned())),
             Err(_) => write_to_free(&recording, &out),
         };

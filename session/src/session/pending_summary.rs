@@ -5,7 +5,6 @@ use super::{SessionError, Summary};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::Instant;
 use tracepoint_sinks::{SinkReport, own_thread};
 
@@ -26,12 +25,8 @@ impl Recording {
             parts.switch_off();
             let rest = Arc::new(Mutex::new(Some(parts)));
             let (same, sender) = (Arc::clone(&rest), done.clone());
-            let body = move || {
-                own_thread::begin();
-                finish(&same, &sender);
-            };
             // If no thread can be started, this thread finishes the sinks.
-            if thread::Builder::new().name("tracepoint-stop".to_owned()).spawn(body).is_err() {
+            if own_thread::spawn("tracepoint-stop", move || finish(&same, &sender)).is_err() {
                 finish(&rest, &done);
             }
         }

@@ -1,13 +1,13 @@
 //! A recording of this process: channels, sinks and the drain thread. Sessions built in code and sessions in files both use it.
 
-use super::active_sink::ActiveSink;
+use super::active_sink::{ActiveSink, output_line};
 use super::channels::Channels;
 use super::enabled_events::{EnabledEvents, LeftOut};
 use super::rings::Rings;
 use super::settings::RecordingSettings;
 use super::shared_recording::SharedRecording;
 use super::start_guard::StartGuard;
-use super::{SessionError, Status, Summary, output_list};
+use super::{SessionError, Status, Summary};
 use crate::budget::{EventUsage, Usage};
 use crate::drain_thread::DrainThread;
 use crate::drain_thread::shared::SharedDrain;
@@ -128,7 +128,7 @@ impl Recording {
         // Open channels pin the process's clock; another thread may have changed it before they were opened.
         chosen_clock.map_or(Ok(()), select)?;
         let trace = TraceInfo { uuid, name: name.clone(), clock: clock_info(notices), process: info };
-        let lines: Vec<_> = sinks.iter_mut().map(|(sink, _)| output_list::line(&mut **sink, notices)).collect();
+        let lines: Vec<_> = sinks.iter_mut().map(|(sink, _)| output_line(&mut **sink, notices)).collect();
         let outputs = (!drained_remotely).then(|| lines.concat());
         let mut enabled = EnabledEvents::new(&trace, channels, outputs);
         let mut drain = Drain::new(trace.clone(), channels.all().to_vec());

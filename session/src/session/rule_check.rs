@@ -8,17 +8,17 @@ use tracepoint_probes::Measure;
 use tracepoint_run_dir::notice::Notice;
 use tracepoint_session_spec::{Rule, SessionSpec};
 
-/// Fails if the rule `added` is invalid, or includes events and matches none.
-pub(super) fn check_added(
+/// Fails if one of the rules for which `is_checked` returns true is invalid, or includes events and matches none.
+pub(super) fn check_each(
     spec: &SessionSpec,
     matched: &RuleMatch,
-    added: &Rule,
     all: &[PlannedEvent],
+    is_checked: impl Fn(&Rule) -> bool,
 ) -> Result<(), SessionError> {
     for (rule, applies) in spec.rules().zip(&matched.rules) {
         match (rule, applies) {
-            (Ok(rule), Some(Err(error))) if rule == added => return Err(error.clone().into()),
-            (Ok(rule), Some(Ok(0))) if rule == added && !rule.excludes() => return Err(no_match(rule, all)),
+            (Ok(rule), Some(Err(error))) if is_checked(rule) => return Err(error.clone().into()),
+            (Ok(rule), Some(Ok(0))) if is_checked(rule) && !rule.excludes() => return Err(no_match(rule, all)),
             _ => {}
         }
     }
@@ -35,26 +35,20 @@ pub(super) fn check_matched(
     if all.is_empty() {
         return Err(SessionError::NoEvents);
     }
-    for (rule, applies) in spec.rules().zip(&matched.rules) {
-        match (rule, applies) {
-            (Err(error), _) | (_, Some(Err(error))) => return Err(error.clone().into()),
-            (Ok(rule), Some(Ok(0))) if rule.excludes() => {
-                notices.push(Notice::UselessExclusion { rule: rule.event.to_string() });
-            }
-            (Ok(rule), Some(Ok(0))) => return Err(no_match(rule, all)),
-            _ => {}
-        }
-    }
-    let mut including = spec.rules().flatten().filter(|rule| !rule.excludes()).peekable();
-    if including.peek().is_none() {
+    check_each(spec, matched, all, |_| true)?;
+    let (excluding, including): (Vec<_>, Vec<_>) = spec
+        .rules()
+        .zip(&matched.rules)
+        .filter_map(|(rule, applies)| Some((rule.ok()?, applies)))
+        .partition(|(rule, _)| rule.excludes());
+    let useless = excluding.iter().filter(|(_, applies)| matches!(applies, Some(Ok(0))));
+    notices.extend(useless.map(|(rule, _)| Notice::UselessExclusion { rule: rule.event.to_string() }));
+    if including.is_empty() {
         notices.push(Notice::NoRule);
-    } else if matched.events.is_empty() && matched.statistics.is_empty() {
-        let excluding: Vec<_> =
-            spec.rules().flatten().filter(|rule| rule.excludes()).map(|rule| format!("`{}`", rule.event)).collect();
-        if !excluding.is_empty() {
-            let reason = format!("{} exclude all events that the other rules match", excluding.join(" and "));
-            return Err(SessionError::NothingLeft { reason });
-        }
+    } else if matched.events.is_empty() && matched.statistics.is_empty() && !excluding.is_empty() {
+        let excluding: Vec<_> = excluding.iter().map(|(rule, _)| format!("`{}`", rule.event)).collect();
+        let reason = format!("{} exclude all events that the other rules match", excluding.join(" and "));
+        return Err(SessionError::NothingLeft { reason });
     }
     Ok(())
 }
@@ -66,7 +60,7 @@ fn missing_end(rule: &Rule, all: &[PlannedEvent]) -> Option<String> {
 }
 
 /// Explains why `rule`, which includes events, matches none.
-fn no_match(rule: &Rule, all: &[PlannedEvent]) -> SessionError {
+pub(crate) fn no_match(rule: &Rule, all: &[PlannedEvent]) -> SessionError {
     if let Some(event) = missing_end(rule, all) {
         let nearest = nearest_names(&event, all.iter().map(|event| event.name.as_str()));
         return SessionError::NoMatch { rule: event, nearest };

@@ -8,7 +8,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::thread::Builder;
 use std::time::{Duration, Instant};
 use tracepoint_core::channel::OpenChannel;
 use tracepoint_run_dir::StateDumpStatus;
@@ -116,7 +115,6 @@ fn run_one(dump: &Arc<RegisteredDump>, context: Dump, counts: &Arc<Counts>, of: 
     let (end, ended) = channel::<()>();
     let (own, own_counts, own_phase, of) = (Arc::clone(dump), Arc::clone(counts), Arc::clone(&phase), Arc::clone(of));
     let body = move || {
-        own_thread::begin_traced();
         call(&own, &context, &own_counts, of);
         // Relaxed: the swaps of the two threads are ordered by the atomic itself, and publish no other data.
         if own_phase.swap(RETURNED, Ordering::Relaxed) == LATE {
@@ -124,7 +122,7 @@ fn run_one(dump: &Arc<RegisteredDump>, context: Dump, counts: &Arc<Counts>, of: 
         }
         drop(end);
     };
-    if Builder::new().name("tracepoint-state".to_owned()).spawn(body).is_err() {
+    if own_thread::spawn_traced("tracepoint-state", body).is_err() {
         counts.skipped.fetch_add(1, Ordering::Relaxed);
         return;
     }
