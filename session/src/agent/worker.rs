@@ -65,8 +65,8 @@ pub(super) struct Worker {
     context: Context,
     /// The sessions for this process, by name.
     followers: BTreeMap<String, SessionFollower>,
-    /// Recordings of removed sessions that are still ending, with the session's name.
-    removed_endings: Vec<(String, PendingSummary)>,
+    /// Recordings of removed sessions that are still ending.
+    removed_endings: Vec<PendingSummary>,
     /// The session requested by `TRACEPOINT`.
     environment: Option<RunningSession>,
     answered: VecDeque<String>,
@@ -279,10 +279,10 @@ impl Worker {
     /// Collects the recordings that have ended since the last call; returns whether there are any.
     fn poll_endings(&mut self) -> bool {
         let (sessions, before) = (&self.sessions, self.removed_endings.len());
-        self.removed_endings.retain(|(name, ending)| {
+        self.removed_endings.retain(|ending| {
             let has_ended = ending.wait_until(Instant::now()).is_some();
             if has_ended {
-                sessions.remove_empty(name);
+                sessions.remove_empty(ending.session());
             }
             !has_ended
         });
@@ -391,8 +391,7 @@ impl Worker {
                 // If the acknowledgement cannot be written for another reason, the controller sees a process that does not answer.
                 let written = follower.acknowledge(&self.sessions, &dir, self.entry.name());
                 all &= !written.is_err_and(|error| error.is_closed());
-                self.removed_endings
-                    .extend(follower.session.ended.abandoned.drain(..).map(|ending| (name.clone(), ending)));
+                self.removed_endings.append(&mut follower.session.ended.abandoned);
             } else {
                 self.remove_session(&name, deadline);
             }
@@ -404,8 +403,7 @@ impl Worker {
     fn remove_session(&mut self, name: &str, deadline: Instant) {
         let Some(mut follower) = self.followers.remove(name) else { return };
         follower.begin_removal();
-        self.removed_endings
-            .extend(follower.session.ended.finish(deadline).into_iter().map(|ending| (name.to_owned(), ending)));
+        self.removed_endings.extend(follower.session.ended.finish(deadline));
         // The directory is empty if this process was the last to use it.
         self.sessions.remove_empty(name);
     }
@@ -446,7 +444,7 @@ impl Worker {
                 let _ = follower.acknowledge(&self.sessions, &dir, self.entry.name());
             }
         }
-        for (_, ending) in &self.removed_endings {
+        for ending in &self.removed_endings {
             ending.wait_until(deadline);
         }
         self.entry.remove();

@@ -41,6 +41,11 @@ fn finish(rest: &Mutex<Option<RecordingParts>>, done: &Sender<Vec<SinkReport>>) 
 }
 
 impl PendingSummary {
+    /// The name of the session.
+    pub(crate) fn session(&self) -> &str {
+        &self.session
+    }
+
     /// Returns the result; `None` if a sink is slow or blocks until `deadline`.
     pub(crate) fn wait_until(&self, deadline: Instant) -> Option<Result<Summary, SessionError>> {
         let reports = match self.reports.recv_timeout(deadline.saturating_duration_since(Instant::now())) {

@@ -104,9 +104,8 @@ impl Worker {
         let deadline = Instant::now() + END_TIMEOUT;
         let mut all = mem::take(&mut self.followers);
         all.values_mut().for_each(SessionFollower::begin_removal);
-        for (name, mut follower) in all {
-            self.removed_endings
-                .extend(follower.session.ended.finish(deadline).into_iter().map(|ending| (name.clone(), ending)));
+        for mut follower in all.into_values() {
+            self.removed_endings.extend(follower.session.ended.finish(deadline));
         }
     }
 
