@@ -11,9 +11,12 @@ pub(crate) fn built(name: &str) -> PathBuf {
     run(build().example(name))
 }
 
-/// Path of `tracectl`, built in the same way.
+/// Path of `tracectl`, built in the same way: with an example, because a build of programs alone has other features of its dependencies, and
+/// compiles all of them again.
 pub(crate) fn tracectl() -> PathBuf {
-    run(build().bin("tracectl"))
+    let example = run(build().args(["--bin", "tracectl"]).example("http"));
+    let profile = example.parent().and_then(Path::parent).expect("it is in a directory of examples");
+    profile.join("tracectl")
 }
 
 fn build() -> CargoBuild {
