@@ -112,12 +112,10 @@ impl Api {
         let folder = folder.map(|folder| folder.replace('_', "-"));
         let first = CRATES.into_iter().find(|other| folder.as_deref() == Some(other));
         let crates = || first.into_iter().chain(CRATES);
-        let members = match name.starts_with(char::is_uppercase) && name.contains(char::is_lowercase) {
-            true => crates().find_map(|folder| self.members(folder, name)).cloned().unwrap_or_default(),
-            false => BTreeSet::new(),
-        };
+        let is_type = name.starts_with(char::is_uppercase) && name.contains(char::is_lowercase);
+        let members = is_type.then(|| crates().find_map(|folder| self.members(folder, name))).flatten().cloned();
         let full_name = format!("{prefix}{exported}");
-        self.names.entry(full_name.clone()).or_default().extend(members);
+        self.names.entry(full_name.clone()).or_default().extend(members.unwrap_or_default());
         // A module of another crate is a list of names as well; a crate is one by its root.
         let source = |folder: &str| root().join(folder).join("src");
         let file = match name.strip_prefix("tracepoint_") {

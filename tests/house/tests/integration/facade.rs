@@ -16,7 +16,7 @@ fn the_facade_exports_what_is_listed() {
         if api.names.keys().any(|other| other.ends_with(&format!("::{name}"))) {
             continue; // a name at the root, whose members are listed with the module
         }
-        members.iter().for_each(|member| expected.extend(["    ", member, "\n"]));
+        expected.extend(members.iter().flat_map(|member| ["    ", member, "\n"]));
     }
     if std::env::var_os("TRACEPOINT_FACADE").is_some_and(|value| value == "overwrite") {
         std::fs::write(&list, &expected).expect("writable");
