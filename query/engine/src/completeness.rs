@@ -24,7 +24,7 @@ use crate::planner::Planner;
 use crate::pruning::Ranges;
 use crate::table::{Events, StoreTable, predicate, times_of};
 use crate::trace::TraceTable;
-use losses::Lost;
+use losses::LossCounts;
 use rows::Rows;
 
 /// A table of events that a query reads, with its filters.
@@ -116,7 +116,7 @@ async fn channels(planner: &Planner) -> Result<Channels, QueryError> {
 /// Data that may be missing from an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Missing {
+pub struct MissingData {
     /// A sentence for each kind of missing data; empty if no data is known to be missing.
     pub notes: Vec<String>,
     /// Number of damaged parts in the traces that the query may have needed.
@@ -124,12 +124,12 @@ pub struct Missing {
 }
 
 /// Determines what may be missing from the tables read.
-pub(crate) async fn missing(planner: &Planner, reads: &[Read]) -> Result<Missing, QueryError> {
+pub(crate) async fn missing(planner: &Planner, reads: &[Read]) -> Result<MissingData, QueryError> {
     if reads.is_empty() {
-        return Ok(Missing::default());
+        return Ok(MissingData::default());
     }
     let channels = channels(planner).await?;
-    let lost = Lost::count(planner, reads, &channels).await?;
+    let lost = LossCounts::count(planner, reads, &channels).await?;
     let open = traces::not_final(planner, reads, &channels).await?;
     let tables = tables(reads);
     let of_losses = lost.sentence(&tables);
@@ -140,7 +140,7 @@ pub(crate) async fn missing(planner: &Planner, reads: &[Read]) -> Result<Missing
              table account"
         )
     });
-    Ok(Missing { notes: of_losses.into_iter().chain(of_traces).collect(), damage: lost.damage })
+    Ok(MissingData { notes: of_losses.into_iter().chain(of_traces).collect(), damage: lost.damage })
 }
 
 /// Formats the names of the tables read.

@@ -22,7 +22,7 @@ use tracepoint_reader::ReadError;
 use tracepoint_tables::TablesError;
 
 use crate::catalog::{ALL_VERSIONS, Catalog};
-use crate::completeness::{self, Missing, Read};
+use crate::completeness::{self, MissingData, Read};
 use crate::distributed::{Runner, is_sent, reduced};
 use crate::error::QueryError;
 use crate::planner::Planner;
@@ -89,7 +89,7 @@ pub struct Description {
     /// The columns of the answer.
     pub columns: SchemaRef,
     /// Data that may be missing from it, as in [`Engine::missing`].
-    pub missing: Missing,
+    pub missing: MissingData,
 }
 
 /// The rows of an answer, computed as they are read.
@@ -240,7 +240,10 @@ impl Engine {
     ///
     /// # Errors
     /// If a file cannot be read.
-    pub fn missing<'a>(&'a self, answer: &'a Answer) -> impl Future<Output = Result<Missing, QueryError>> + Send + 'a {
+    pub fn missing<'a>(
+        &'a self,
+        answer: &'a Answer,
+    ) -> impl Future<Output = Result<MissingData, QueryError>> + Send + 'a {
         // Borrow only the reads of the answer: its stream is not `Sync`, and the future must be `Send`.
         let reads = &answer.reads;
         async move { completeness::missing(&self.planner, reads).await }

@@ -39,7 +39,7 @@ mod stored_file;
 mod table;
 mod trace;
 
-pub use completeness::Missing;
+pub use completeness::MissingData;
 pub use datafusion::{self, arrow, object_store};
 pub use engine::{Answer, Description, Engine, EngineOptions, TableColumns};
 pub use error::{Position, QueryError};

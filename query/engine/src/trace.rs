@@ -21,7 +21,7 @@ pub use described::{decode_scan, encode_scan};
 pub use exec::TraceExec;
 
 use crate::table::{Events, predicate, with_keys};
-use packets::{Packets, Wanted};
+use packets::{Packets, ScanRequest};
 
 /// A table of a trace.
 #[derive(Debug)]
@@ -67,8 +67,8 @@ impl TraceTable {
         state: &dyn Session,
         projection: Option<&Vec<usize>>,
         filters: &[Expr],
-    ) -> datafusion::common::Result<Wanted> {
-        Ok(Wanted {
+    ) -> datafusion::common::Result<ScanRequest> {
+        Ok(ScanRequest {
             tables: Arc::clone(&self.tables),
             names: self.names.clone(),
             schema: Arc::clone(&self.schema),

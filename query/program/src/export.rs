@@ -6,7 +6,7 @@ use bytesize::ByteSize;
 use clap::Args;
 use serde_json::json;
 use tracepoint_reader::Trace;
-use tracepoint_store::{IngestOptions, Ingested, Store, ingest};
+use tracepoint_store::{IngestOptions, IngestSummary, Store, ingest};
 
 use crate::output::{self, Progress, counted};
 use crate::{Outcome, VerbResult};
@@ -41,7 +41,8 @@ impl Export {
         let mut progress = Progress::new();
         let written = ingest(&store, &trace, IngestOptions::default(), &mut |done, total| progress.set(done, total))?;
         drop(progress);
-        let Ingested { events, lost_events, losses_of_unknown_size, damage, unchecked, parts, bytes, .. } = written;
+        let IngestSummary { events, lost_events, losses_of_unknown_size, damage, unchecked, parts, bytes, .. } =
+            written;
         let path = self.store.display();
         if self.json {
             let mut object = json!(written);

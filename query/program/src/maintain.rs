@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use bytesize::ByteSize;
 use clap::{ArgGroup, Args};
-use tracepoint_store::{Compacted, Retained, Retention, Store, compact, retain};
+use tracepoint_store::{CompactionSummary, Retention, RetentionSummary, Store, compact, retain};
 
 use crate::output::{self, counted};
 use crate::{Outcome, VerbResult};
@@ -36,7 +36,7 @@ impl Compact {
         if self.json {
             output::json(&compacted)?;
         } else {
-            let Compacted { partitions, files_before, files_after, bytes_before, bytes_after, .. } = compacted;
+            let CompactionSummary { partitions, files_before, files_after, bytes_before, bytes_after, .. } = compacted;
             let (before, after) = (ByteSize(bytes_before), ByteSize(bytes_after));
             let files = counted(files_before, "file");
             let partitions = counted(partitions, "partition");
@@ -79,7 +79,7 @@ impl Retain {
         if self.json {
             output::json(&retained)?;
         } else {
-            let Retained { removed_days, removed_files, removed_bytes, bytes, .. } = &retained;
+            let RetentionSummary { removed_days, removed_files, removed_bytes, bytes, .. } = &retained;
             let days = counted(removed_days.len() as u64, "day");
             let (files, size) = (counted(*removed_files, "file"), ByteSize(*removed_bytes));
             output::line(&format!("{days} removed ({files}, {size}); {} stay", ByteSize(*bytes)))?;

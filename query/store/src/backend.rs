@@ -14,7 +14,7 @@ use object_store::ObjectStore;
 
 use crate::error::StoreError;
 use crate::files::{PartFile, Parts};
-use crate::plan::{Plan, Retained};
+use crate::plan::{Plan, RetentionSummary};
 
 /// The directory of all files that are not data.
 pub(crate) const OWN: &str = ".tracepoint";
@@ -100,5 +100,5 @@ pub(crate) trait Maintenance {
     fn begin(&mut self) -> Result<Transaction, StoreError>;
 
     /// Removes the oldest days, according to `plan`.
-    fn retain(&mut self, plan: &dyn Fn(&Parts) -> Plan) -> Result<Retained, StoreError>;
+    fn retain(&mut self, plan: &dyn Fn(&Parts) -> Plan) -> Result<RetentionSummary, StoreError>;
 }

@@ -22,7 +22,7 @@ const ROWS: usize = 122_880;
 /// The result of a compaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Compacted {
+pub struct CompactionSummary {
     /// Partitions in which files were replaced.
     pub partitions: u64,
     /// Files replaced.
@@ -41,9 +41,9 @@ pub struct Compacted {
 ///
 /// # Errors
 /// [`StoreError::Io`] and [`StoreError::Parquet`]. Partitions compacted before the error stay compacted.
-pub fn compact(store: &Store, target: u64) -> Result<Compacted, StoreError> {
+pub fn compact(store: &Store, target: u64) -> Result<CompactionSummary, StoreError> {
     let mut alone = store.backend.maintain()?;
-    let mut compacted = Compacted::default();
+    let mut compacted = CompactionSummary::default();
     for (directory, files) in store.backend.parts()? {
         let mut group: Vec<PartFile> = Vec::new();
         let small = files.into_iter().filter(|file| file.bytes < target);
@@ -66,7 +66,7 @@ fn replace(
     alone: &mut dyn Maintenance,
     directory: &Path,
     files: &[PartFile],
-    done: &mut Compacted,
+    done: &mut CompactionSummary,
 ) -> Result<(), StoreError> {
     if files.len() < 2 {
         return Ok(());
@@ -99,13 +99,13 @@ fn merge(
     files: &[PartFile],
     change: &mut Transaction,
 ) -> Result<(u64, u64, u64), StoreError> {
-    let (mut merged, mut replaced, mut bytes): (Option<Merged<'_>>, u64, u64) = (None, 0, 0);
+    let (mut merged, mut replaced, mut bytes): (Option<MergedFile<'_>>, u64, u64) = (None, 0, 0);
     for file in files {
         let (reader, event) = open(store, file)?;
         let schema = reader_schema(&reader);
         if merged.is_none() {
             let output = Some(change.add(directory, "parquet")?);
-            merged = Some(Merged { directory, output, schema, event, rows: Vec::new(), count: 0, writer: None });
+            merged = Some(MergedFile { directory, output, schema, event, rows: Vec::new(), count: 0, writer: None });
         }
         let Some(merged) = &mut merged else { continue };
         if reader_schema(&reader) != merged.schema {
@@ -147,7 +147,7 @@ fn reader(
 }
 
 /// The new file.
-struct Merged<'a> {
+struct MergedFile<'a> {
     directory: &'a Path,
     /// `None` until the first rows are written.
     output: Option<Box<dyn Output>>,
@@ -158,7 +158,7 @@ struct Merged<'a> {
     writer: Option<PartWriter>,
 }
 
-impl Merged<'_> {
+impl MergedFile<'_> {
     fn push(&mut self, batch: RecordBatch) -> Result<(), StoreError> {
         if self.count + batch.num_rows() > ROWS {
             self.flush()?;

@@ -47,7 +47,7 @@ impl Default for IngestOptions {
 /// Counts of a completed write.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Ingested {
+pub struct IngestSummary {
     /// Events, one row each.
     pub events: u64,
     /// Events lost by the tracer, as far as their number is known.
@@ -75,7 +75,7 @@ pub fn ingest(
     trace: &Trace,
     options: IngestOptions,
     progress: &mut dyn FnMut(u64, u64),
-) -> Result<Ingested, StoreError> {
+) -> Result<IngestSummary, StoreError> {
     let identities = identities(trace).map_err(StoreError::GivenTwice)?;
     identities.iter().try_for_each(|(identity, _)| store.refuse_known(identity))?;
     let mut ingest = Ingest::new(store, store.backend.begin()?, options);
@@ -93,7 +93,7 @@ pub fn ingest(
             let traces: Vec<_> =
                 identities.iter().map(|(identity, metadata)| (identity.clone(), last_day(metadata))).collect();
             ingest.transaction.commit(&traces)?;
-            Ok(Ingested { unchecked, ..summary })
+            Ok(IngestSummary { unchecked, ..summary })
         }
         Err(error) => {
             ingest.transaction.abandon();
@@ -117,7 +117,7 @@ struct Ingest<'a> {
     /// The stream of the packet that began last.
     current: usize,
     losses: HashMap<(HostSession, Option<i64>), TableWriter<LossRow>>,
-    summary: Ingested,
+    summary: IngestSummary,
     failed: Option<StoreError>,
 }
 
@@ -156,7 +156,7 @@ impl<'a> Ingest<'a> {
             known_streams: HashMap::new(),
             current: 0,
             losses: HashMap::new(),
-            summary: Ingested::default(),
+            summary: IngestSummary::default(),
             failed: None,
         }
     }
@@ -217,7 +217,7 @@ impl<'a> Ingest<'a> {
     }
 
     /// Writes the remaining rows, and the account.
-    fn finish(&mut self, trace: &Trace) -> Result<Ingested, StoreError> {
+    fn finish(&mut self, trace: &Trace) -> Result<IngestSummary, StoreError> {
         self.partitions.finish(&mut self.transaction)?;
         let mut summary = std::mem::take(&mut self.summary);
         debug_assert_eq!(self.partitions.written_rows, summary.events);

@@ -31,10 +31,10 @@ mod store;
 mod table;
 
 pub use backend::Objects;
-pub use compact::{Compacted, compact};
+pub use compact::{CompactionSummary, compact};
 pub use error::StoreError;
-pub use ingest::{IngestOptions, Ingested, ingest};
+pub use ingest::{IngestOptions, IngestSummary, ingest};
 pub use object::bucket;
-pub use plan::{Retained, Retention};
+pub use plan::{Retention, RetentionSummary};
 pub use retain::retain;
 pub use store::Store;

@@ -20,7 +20,7 @@ use tracepoint_tables::names::escape;
 use crate::backend::{Backend, Contents, Maintenance, OWN, Transaction};
 use crate::error::StoreError;
 use crate::files::{PartFile, Parts};
-use crate::plan::{Plan, Retained};
+use crate::plan::{Plan, RetentionSummary};
 use transaction::{LocalTransaction, lock_exclusively, recover, sync};
 
 /// A store in a local directory.
@@ -30,7 +30,7 @@ pub(crate) struct Local {
 }
 
 /// A lock of a store, held until drop.
-struct Locked {
+struct StoreLock {
     _file: File,
 }
 
@@ -48,15 +48,15 @@ impl Local {
     }
 
     /// Waits for the lock on names in the store. Processes hold it for a short time only.
-    fn lock(&self) -> Result<Locked, StoreError> {
+    fn lock(&self) -> Result<StoreLock, StoreError> {
         lock_file(&self.own("lock"))
     }
 
-    fn begin(&self, _locked: &Locked) -> Result<LocalTransaction, StoreError> {
+    fn begin(&self, _locked: &StoreLock) -> Result<LocalTransaction, StoreError> {
         LocalTransaction::begin(self, &self.transactions())
     }
 
-    fn recover(&self, _locked: &Locked) -> Result<(), StoreError> {
+    fn recover(&self, _locked: &StoreLock) -> Result<(), StoreError> {
         recover(&self.root, &self.transactions())
     }
 
@@ -145,7 +145,7 @@ impl Backend for Local {
 /// The right to replace and remove files.
 struct LocalMaintenance<'a> {
     store: &'a Local,
-    _alone: Locked,
+    _alone: StoreLock,
 }
 
 impl Maintenance for LocalMaintenance<'_> {
@@ -153,7 +153,7 @@ impl Maintenance for LocalMaintenance<'_> {
         Backend::begin(self.store)
     }
 
-    fn retain(&mut self, plan: &dyn Fn(&Parts) -> Plan) -> Result<Retained, StoreError> {
+    fn retain(&mut self, plan: &dyn Fn(&Parts) -> Plan) -> Result<RetentionSummary, StoreError> {
         // Hold the lock from the listing to the last change: a trace written meanwhile is then removed completely or not at all.
         let locked = self.store.lock()?;
         self.store.recover(&locked)?;
@@ -181,10 +181,10 @@ fn create_synced(directory: &Path) -> Result<(), StoreError> {
 }
 
 /// Waits for the lock on a file. Creates the file if it is missing.
-fn lock_file(path: &Path) -> Result<Locked, StoreError> {
+fn lock_file(path: &Path) -> Result<StoreLock, StoreError> {
     let file = File::options().create(true).append(true).open(path).map_err(StoreError::io(path))?;
     lock_exclusively(&file).map_err(StoreError::io(path))?;
-    Ok(Locked { _file: file })
+    Ok(StoreLock { _file: file })
 }
 
 /// Atomically creates or replaces a file.

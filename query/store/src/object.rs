@@ -41,7 +41,7 @@ use std::sync::Arc;
 use crate::backend::{Backend, Contents, Maintenance, OWN, Objects, Transaction};
 use crate::error::StoreError;
 use crate::files::{PartFile, Parts};
-use crate::plan::{Plan, Retained};
+use crate::plan::{Plan, RetentionSummary};
 use change::ObjectChange;
 pub(crate) use client::Client;
 use lease::Lease;
@@ -167,7 +167,7 @@ impl Maintenance for ObjectMaintenance<'_> {
         Ok(Box::new(ObjectChange::new(self.client, Some(Arc::clone(&self.lease)))))
     }
 
-    fn retain(&mut self, plan: &dyn Fn(&Parts) -> Plan) -> Result<Retained, StoreError> {
+    fn retain(&mut self, plan: &dyn Fn(&Parts) -> Plan) -> Result<RetentionSummary, StoreError> {
         self.client.block(retain::retain(self.client, &self.lease, plan))
     }
 }

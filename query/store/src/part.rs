@@ -32,7 +32,7 @@ pub(crate) struct PartWriter {
 
 /// Size of a completed file.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Written {
+pub(crate) struct PartSize {
     pub(crate) rows: u64,
     pub(crate) bytes: u64,
 }
@@ -59,9 +59,9 @@ impl PartWriter {
     }
 
     /// Completes the file, so that it persists.
-    pub(crate) fn finish(self) -> Result<Written, StoreError> {
+    pub(crate) fn finish(self) -> Result<PartSize, StoreError> {
         let output = self.writer.into_inner().map_err(StoreError::parquet(&self.partition))?;
-        Ok(Written { rows: self.rows, bytes: output.finish()? })
+        Ok(PartSize { rows: self.rows, bytes: output.finish()? })
     }
 }
 

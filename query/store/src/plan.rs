@@ -22,7 +22,7 @@ pub enum Retention {
 /// The result of a removal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Retained {
+pub struct RetentionSummary {
     /// The removed days, as `2026-11-23`.
     pub removed_days: Vec<String>,
     /// Number of removed files.
@@ -37,7 +37,7 @@ pub struct Retained {
 pub(crate) struct Plan {
     /// The directories of days in all tables.
     pub(crate) directories: Vec<PathBuf>,
-    pub(crate) retained: Retained,
+    pub(crate) retained: RetentionSummary,
 }
 
 impl Plan {
@@ -74,7 +74,8 @@ pub(crate) fn plan(parts: &Parts, retention: Retention) -> Plan {
         day.files += files.len() as u64;
         day.bytes += files.iter().map(|file| file.bytes).sum::<u64>();
     }
-    let mut retained = Retained { bytes: all.values().map(|day| day.bytes).sum(), ..Retained::default() };
+    let mut retained =
+        RetentionSummary { bytes: all.values().map(|day| day.bytes).sum(), ..RetentionSummary::default() };
     let newest = all.keys().next_back().copied().unwrap_or_default();
     let first = first_day(retention);
     let mut directories = Vec::new();

@@ -1,7 +1,7 @@
 //! Removes the oldest days.
 
 use crate::error::StoreError;
-use crate::plan::{Retained, Retention, plan};
+use crate::plan::{Retention, RetentionSummary, plan};
 use crate::store::Store;
 
 /// Removes the oldest days from all tables: all of them or, after an error, none. In S3 an error may leave a part of a day, which the next run
@@ -10,6 +10,6 @@ use crate::store::Store;
 ///
 /// # Errors
 /// [`StoreError::Io`].
-pub fn retain(store: &Store, retention: Retention) -> Result<Retained, StoreError> {
+pub fn retain(store: &Store, retention: Retention) -> Result<RetentionSummary, StoreError> {
     store.backend.maintain()?.retain(&|parts| plan(parts, retention))
 }

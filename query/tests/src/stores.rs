@@ -8,7 +8,7 @@ use tracepoint::{Channel, Session};
 use tracepoint_reader::Trace;
 use tracepoint_store::{IngestOptions, Store, ingest};
 
-use crate::traces::{EventKind, Field, TraceSpec, Random};
+use crate::traces::{EventKind, Field, Random, TraceSpec};
 
 tracepoint::define_trace! {
     provider = "shop";

@@ -53,7 +53,9 @@ impl Victim {
 
     fn kill(self, chain: &mut Chain, away: Duration) -> Outcome {
         match self {
-            Self::Services(host) => Ok(kill_process(Pid::from_raw(chain.pid(host)?).ok_or("no process")?, Signal::KILL)?),
+            Self::Services(host) => {
+                Ok(kill_process(Pid::from_raw(chain.pid(host)?).ok_or("no process")?, Signal::KILL)?)
+            }
             Self::Broker(number) => chain.replace_broker(number, away),
             Self::Collector(number) => chain.replace_collector(number, away),
         }

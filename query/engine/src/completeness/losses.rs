@@ -9,7 +9,7 @@ use crate::planner::Planner;
 
 /// Counts of losses.
 #[derive(Debug, Default)]
-pub(super) struct Lost {
+pub(super) struct LossCounts {
     /// Lost events, as far as their number is known.
     events: u64,
     /// Number of losses with an unknown number of events.
@@ -18,7 +18,7 @@ pub(super) struct Lost {
     pub(super) damage: u64,
 }
 
-impl Lost {
+impl LossCounts {
     pub(super) async fn count(planner: &Planner, reads: &[Read], channels: &Channels) -> Result<Self, QueryError> {
         let sql = "SELECT day, host, session, from_ts, to_ts, stream, what, events FROM losses";
         let (mut rows, mut lost) = (Rows::of(planner, sql).await?, Self::default());

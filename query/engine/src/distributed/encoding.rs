@@ -20,7 +20,7 @@ use crate::trace::DescribedTable;
 const VERSION: u32 = 2;
 
 #[derive(Serialize, Deserialize)]
-struct Encoded {
+struct EncodedTable {
     version: u32,
     table: Table,
 }
@@ -28,13 +28,13 @@ struct Encoded {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Table {
-    Store(Stored),
+    Store(StoredFiles),
     Trace(ScanDescription),
 }
 
 /// A table of a store.
 #[derive(Serialize, Deserialize)]
-struct Stored {
+struct StoredFiles {
     place: Place,
     /// Names of the partition columns.
     keys: Vec<String>,
@@ -55,7 +55,7 @@ struct File {
 pub fn encode_table(table: &dyn TableProvider) -> Result<Option<Vec<u8>>, DataFusionError> {
     let table = if let Some(table) = table.downcast_ref::<StoreTable>() {
         let file = |file: &StoredFile| File { path: file.object.location.to_string(), size: file.object.size };
-        Table::Store(Stored {
+        Table::Store(StoredFiles {
             place: table.place().clone(),
             keys: table.keys().iter().map(|key| key.name().to_owned()).collect(),
             files: table.all_files().iter().map(file).collect(),
@@ -65,7 +65,7 @@ pub fn encode_table(table: &dyn TableProvider) -> Result<Option<Vec<u8>>, DataFu
     } else {
         return Ok(None);
     };
-    let encoded = Encoded { version: VERSION, table };
+    let encoded = EncodedTable { version: VERSION, table };
     serde_json::to_vec(&encoded)
         .map(Some)
         .map_err(|error| internal_datafusion_err!("a table cannot be encoded: {error}"))
@@ -87,8 +87,8 @@ pub fn decode_table(bytes: &[u8], schema: &SchemaRef) -> Result<Arc<dyn TablePro
             "the tables of the query have version {version}, and {VERSION} is needed: use the same version of tracectl-query everywhere"
         ));
     }
-    let Encoded { table, .. } = serde_json::from_slice(bytes).map_err(|error| invalid(&error))?;
-    let Stored { place, keys, files } = match table {
+    let EncodedTable { table, .. } = serde_json::from_slice(bytes).map_err(|error| invalid(&error))?;
+    let StoredFiles { place, keys, files } = match table {
         Table::Store(stored) => stored,
         Table::Trace(description) => return Ok(Arc::new(DescribedTable::new(description, schema))),
     };

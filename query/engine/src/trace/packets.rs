@@ -12,7 +12,7 @@ use tracepoint_tables::{TableStream, TraceTables, days};
 use crate::pruning::Ranges;
 
 /// The data that a query needs from a trace.
-pub(super) struct Wanted {
+pub(super) struct ScanRequest {
     pub(super) tables: Arc<TraceTables>,
     /// The events of the table.
     pub(super) names: Vec<String>,
@@ -42,7 +42,7 @@ struct Run {
 
 impl Packets {
     /// Reads the headers of packets.
-    pub(super) fn find(wanted: &Wanted) -> datafusion::common::Result<Self> {
+    pub(super) fn find(wanted: &ScanRequest) -> datafusion::common::Result<Self> {
         let names = wanted.names()?;
         let tables: HashSet<_> = names.iter().map(String::as_str).collect();
         let (mut runs, mut pruned) = (Vec::new(), 0);
@@ -56,7 +56,7 @@ impl Packets {
     }
 }
 
-impl Wanted {
+impl ScanRequest {
     /// The events for which the predicate may be true.
     fn names(&self) -> datafusion::common::Result<Vec<String>> {
         let mut ranges = Ranges::new(self.names.len());

@@ -3,8 +3,8 @@
 use tracepoint_query::{Engine, EngineOptions};
 
 use crate::answers::{ask, open};
-use tracepoint_query_tests::traces::Field;
 use tracepoint_query_tests::stores::{self, integer};
+use tracepoint_query_tests::traces::Field;
 
 #[tokio::test]
 async fn errors_name_the_remedy() {

@@ -9,8 +9,8 @@ use tracepoint_query::arrow::util::pretty::pretty_format_batches;
 use tracepoint_query::{Engine, EngineOptions};
 use tracepoint_reader::convert::{ConvertOptions, convert};
 
-use tracepoint_query_tests::traces::{Field, TraceSpec, Random};
 use tracepoint_query_tests::stores;
+use tracepoint_query_tests::traces::{Field, Random, TraceSpec};
 
 use crate::answers::{ask, missing};
 use crate::seed;

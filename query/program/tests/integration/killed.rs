@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::{run, seed, text};
-use tracepoint_query_tests::traces::{EventKind, Field, TraceSpec, Random};
+use tracepoint_query_tests::traces::{EventKind, Field, Random, TraceSpec};
 
 /// Number of event files, and whether the account exists.
 pub(crate) fn visible(store: &Path) -> (usize, bool) {

@@ -15,7 +15,7 @@ use crate::duckdb::read;
 use crate::killed::{large_trace, visible};
 use crate::recorded::record;
 use crate::{seed, skip::skip, text};
-use tracepoint_query_tests::traces::{EventKind, Field, TraceSpec, Random};
+use tracepoint_query_tests::traces::{EventKind, Field, Random, TraceSpec};
 
 /// A server that ends with this process.
 struct Server {

@@ -18,7 +18,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-use super::{Local, Locked};
+use super::{Local, StoreLock};
 use crate::backend::{Backend, Change, Output};
 use crate::error::StoreError;
 
@@ -96,7 +96,7 @@ impl LocalTransaction {
 
     /// Applies the change. The caller holds the store's lock. After an error nothing has changed, or the transaction is valid and [`recover`]
     /// completes it.
-    pub(super) fn apply_all(self, _locked: &Locked) -> Result<(), StoreError> {
+    pub(super) fn apply_all(self, _locked: &StoreLock) -> Result<(), StoreError> {
         if let Err(error) = self.make_valid() {
             self.delete();
             return Err(error);

@@ -12,7 +12,7 @@ use super::lease::Lease;
 use super::record::{Claim, Record, TRACES, TRANSACTIONS, UPLOADS, Upload, json};
 use crate::error::StoreError;
 use crate::files::Parts;
-use crate::plan::{Plan, Retained, day_of};
+use crate::plan::{Plan, RetentionSummary, day_of};
 
 /// An uncommitted transaction is aborted after this time.
 const ABORTED_AFTER: Duration = Duration::from_secs(24 * 3600);
@@ -27,9 +27,9 @@ pub(super) async fn retain(
     client: &Client,
     lease: &Lease,
     plan: &dyn Fn(&Parts) -> Plan,
-) -> Result<Retained, StoreError> {
+) -> Result<RetentionSummary, StoreError> {
     abort_uploads(client).await?;
-    let (mut removed, mut end) = (Retained::default(), String::new());
+    let (mut removed, mut end) = (RetentionSummary::default(), String::new());
     loop {
         client.recover().await?;
         let traces = stored_traces(client).await?;
@@ -43,7 +43,7 @@ pub(super) async fn retain(
             let oldest = dated.map(|(day, _)| day).min();
             let gone = traces.into_iter().filter(|trace| oldest.is_none_or(|oldest| *trace.last_day < *oldest));
             release(client, gone.collect()).await?;
-            return Ok(Retained { bytes: plan.retained.bytes, ..removed });
+            return Ok(RetentionSummary { bytes: plan.retained.bytes, ..removed });
         }
         for (day, files) in &old {
             if !removed.removed_days.iter().any(|known| known == day) {

@@ -25,7 +25,7 @@ use super::{Client, ObjectBackend};
 use crate::backend::Contents;
 use crate::{IngestOptions, Retention, Store, StoreError, compact, ingest, retain};
 use broken::Broken;
-use tracepoint_query_tests::traces::{EventKind, Field, TraceSpec, Random};
+use tracepoint_query_tests::traces::{EventKind, Field, Random, TraceSpec};
 
 const HOUR: u64 = 3_600_000_000_000;
 const ALL: usize = usize::MAX;

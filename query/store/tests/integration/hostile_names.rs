@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tracepoint_store::IngestOptions;
 
 use crate::read_back::{cell, event_files, files, rows, stored, table};
-use tracepoint_query_tests::traces::{EventKind, Field, TraceSpec, Random};
+use tracepoint_query_tests::traces::{EventKind, Field, Random, TraceSpec};
 
 #[test]
 fn hostile_names_stay_inside_and_apart() {

@@ -12,7 +12,7 @@ use tracepoint_store::{IngestOptions, Retention, Store, compact, ingest, retain}
 
 use crate::read_back::{event_files, files, rows, stored};
 use crate::seed;
-use tracepoint_query_tests::traces::{TraceSpec, Random};
+use tracepoint_query_tests::traces::{Random, TraceSpec};
 
 const DAY: u64 = 86_400_000_000_000;
 
@@ -30,8 +30,11 @@ fn contents(store: &Path) -> BTreeSet<String> {
 fn filled(store: &Path, random: &mut Random) {
     let mut kinds = TraceSpec::random(random).kinds;
     for number in 0..4 {
-        let mut made =
-            TraceSpec { begin_ns: 1_795_430_400_000_000_000 + number % 2 * DAY, step_ns: 1000, ..TraceSpec::random(random) };
+        let mut made = TraceSpec {
+            begin_ns: 1_795_430_400_000_000_000 + number % 2 * DAY,
+            step_ns: 1000,
+            ..TraceSpec::random(random)
+        };
         std::mem::swap(&mut made.kinds, &mut kinds);
         let trace = tempfile::tempdir().expect("a directory");
         made.write(&trace.path().join("trace"), random);

@@ -7,7 +7,7 @@ use tracepoint_store::IngestOptions;
 
 use crate::read_back::{Row, cell, event_files, float, rows, stored};
 use crate::seed;
-use tracepoint_query_tests::traces::{TraceSpec, Random};
+use tracepoint_query_tests::traces::{Random, TraceSpec};
 
 const ANY: [&str; 5] = ["u64", "i64", "f64", "boolean", "text"];
 

@@ -12,10 +12,10 @@ use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use tracepoint_reader::Trace;
-use tracepoint_store::{IngestOptions, Ingested, Store, StoreError, ingest};
+use tracepoint_store::{IngestOptions, IngestSummary, Store, StoreError, ingest};
 
 /// Writes a trace into a store.
-pub(crate) fn stored(store: &Path, trace: &Path, options: IngestOptions) -> Result<Ingested, StoreError> {
+pub(crate) fn stored(store: &Path, trace: &Path, options: IngestOptions) -> Result<IngestSummary, StoreError> {
     let trace = Trace::open(trace).expect("a trace");
     ingest(&Store::create(store)?, &trace, options, &mut |_, _| {})
 }

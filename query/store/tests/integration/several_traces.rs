@@ -7,7 +7,7 @@ use std::path::Path;
 use tracepoint_store::{IngestOptions, StoreError};
 
 use crate::read_back::{cell, event_files, files, rows, stored};
-use tracepoint_query_tests::traces::{EventKind, Field, TraceSpec, Random};
+use tracepoint_query_tests::traces::{EventKind, Field, Random, TraceSpec};
 
 const BEGIN_NS: u64 = 1_795_430_400_000_000_000;
 const DAY_NS: u64 = 86_400_000_000_000;

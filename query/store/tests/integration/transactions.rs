@@ -11,7 +11,7 @@ use tracepoint_store::{IngestOptions, Store, ingest};
 
 use crate::read_back::{event_files, files, rows, stored};
 use crate::seed;
-use tracepoint_query_tests::traces::{TraceSpec, Random};
+use tracepoint_query_tests::traces::{Random, TraceSpec};
 
 fn transactions(store: &Path) -> PathBuf {
     store.join(".tracepoint/transactions")
@@ -102,7 +102,8 @@ fn what_cannot_be_placed_is_not_committed() {
     let place = tempfile::tempdir().expect("a directory");
     let (trace, store) = (place.path().join("trace"), place.path().join("store"));
     let (begin_ns, step_ns) = (1_795_430_400_000_000_000, 1000);
-    let events = TraceSpec { loses: false, begin_ns, step_ns, ..TraceSpec::random(&mut random) }.write(&trace, &mut random);
+    let events =
+        TraceSpec { loses: false, begin_ns, step_ns, ..TraceSpec::random(&mut random) }.write(&trace, &mut random);
     Store::create(&store).expect("a store");
     // Block the directory of that day, so that the write fails as on a full disk.
     let in_the_way = store.join("day=2026-11-23");
@@ -148,8 +149,10 @@ fn many_make_a_store_at_once() {
         let place = tempfile::tempdir_in("/dev/shm").expect("a directory");
         let store = place.path().join("new/store");
         let traces: Vec<_> = (0..4).map(|number| place.path().join(number.to_string())).collect();
-        let events: u64 =
-            traces.iter().map(|path| TraceSpec { loses: false, ..TraceSpec::random(&mut random) }.write(path, &mut random)).sum();
+        let events: u64 = traces
+            .iter()
+            .map(|path| TraceSpec { loses: false, ..TraceSpec::random(&mut random) }.write(path, &mut random))
+            .sum();
         let start = Barrier::new(traces.len());
         thread::scope(|scope| {
             for trace in &traces {

@@ -6,7 +6,7 @@ use std::path::Path;
 use tracepoint_store::{IngestOptions, StoreError};
 
 use crate::read_back::{event_files, rows, stored};
-use tracepoint_query_tests::traces::{EventKind, Field, TraceSpec, Random};
+use tracepoint_query_tests::traces::{EventKind, Field, Random, TraceSpec};
 
 /// A trace of one kind of event.
 fn trace(place: &Path, version: u8, name: &str, fields: &[(&str, &'static str, usize)]) -> std::path::PathBuf {

@@ -28,7 +28,7 @@ struct Slot {
 
 /// Rows with equal columns.
 #[derive(Debug)]
-struct Collected {
+struct TableRows {
     rows: Rows,
     /// The index of each row's event name; empty if names are not requested.
     names: Vec<u32>,
@@ -43,7 +43,7 @@ pub(super) struct Collector {
     stream: Option<(TableStream, StreamState)>,
     /// By the id of the event.
     slots: HashMap<u64, Slot>,
-    collected: Vec<Collected>,
+    collected: Vec<TableRows>,
     names: Vec<Arc<str>>,
     row_count: usize,
     pub(super) counts: ScanCounts,
@@ -99,7 +99,7 @@ impl Collector {
             let layout = if is_common { Arc::clone(&common) } else { Arc::new(kind.layout.select(wanted)) };
             if !is_common || self.collected.is_empty() {
                 let rows = Rows::new(layout, stream.place.host.clone());
-                self.collected.push(Collected { rows, names: Vec::new() });
+                self.collected.push(TableRows { rows, names: Vec::new() });
             }
             let rows = self.collected.len() - 1;
             let name = self.names.iter().position(|known| *known == kind.table).unwrap_or_else(|| {
@@ -117,7 +117,7 @@ impl Collector {
         let Some((stream, _)) = &self.stream else { return Ok(Vec::new()) };
         let session = stream.place.session_column();
         let mut batches = Vec::new();
-        for Collected { rows, names } in self.collected.iter_mut().filter(|collected| !collected.rows.is_empty()) {
+        for TableRows { rows, names } in self.collected.iter_mut().filter(|collected| !collected.rows.is_empty()) {
             let rows = rows.take()?;
             let names = std::mem::take(names);
             let most = description.batch_rows.max(1);
@@ -169,7 +169,7 @@ impl TraceVisitor for Collector {
         let is_outside = |ts| start.is_some_and(|start| ts < start) || end.is_some_and(|end| ts >= end);
         let is_outside = head.ts.is_some_and(is_outside);
         let Some(slot) = self.slots.get(&event.class().id).filter(|_| !is_outside) else { return };
-        let Collected { rows, names } = &mut self.collected[slot.rows];
+        let TableRows { rows, names } = &mut self.collected[slot.rows];
         let origin = state.origin(&slot.layout, event);
         rows.push(head, origin, event);
         if self.has_names {

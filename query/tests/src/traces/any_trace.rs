@@ -1,6 +1,6 @@
 //! Traces with events of any schema.
 
-use super::{EventKind, Field, TraceSpec, Random};
+use super::{EventKind, Field, Random, TraceSpec};
 
 impl TraceSpec {
     /// A small trace that uses all features.
