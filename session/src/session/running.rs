@@ -302,3 +302,58 @@ impl RunningSession {
         self.recording.is_some() || self.statistics.len() > 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::RecordingSettings;
+    use super::*;
+    use crate::event::all_events;
+    use crate::state::state_dump;
+    use std::time::Duration;
+    use tracepoint_core::channel::Channel;
+    use tracepoint_probes::snapshot::Results;
+    use tracepoint_session_spec::Rule;
+
+    tracepoint_core::define_trace! {
+        provider = "life";
+        connection(n: u64) { n: u64 = n }
+    }
+
+    fn apply(session: &mut RunningSession, spec: &SessionSpec, target: Target) -> ApplyReport {
+        let events = all_events(tracepoint_core::markers(), &mut Vec::new());
+        let program = Program { key: ProcessKey::of_this_process(), executable: "/bin/life", events: &events };
+        let matched = session.match_rules(spec, program);
+        let start = |events: &[PlannedEvent]| {
+            let mut settings = RecordingSettings::new("life".to_owned(), spec.clone());
+            settings.place.in_memory = true;
+            Recording::start(settings, events, 4, &mut Vec::new())
+        };
+        session.apply(spec, target, matched, program, start)
+    }
+
+    #[test]
+    fn a_session_starts_stops_and_ends() -> Result<(), Box<dyn std::error::Error>> {
+        let _dump = state_dump("connections", |_| tracepoint_core::trace!(connection(1)));
+        let mut spec = SessionSpec::new();
+        spec.channel = (&Channel::overwrite(64 << 10).at_first(1)).into();
+        spec.add_rule(&Rule::new("life:connection").statistic("count").record())?;
+        let mut session = RunningSession::new("life".to_owned(), None, None);
+        assert!(apply(&mut session, &spec, Target::Stopped).errors.is_empty());
+        assert!(session.recording.is_none() && !session.is_running(), "a stopped session starts nothing");
+
+        assert!(apply(&mut session, &spec, Target::Active).errors.is_empty());
+        assert_eq!((session.events, session.statistics.len(), session.recording.is_some()), (1, 1, true));
+        let results = session.statistics.results().remove(0).snapshot.results;
+        assert!(matches!(&results, Results::Count(rows) if rows.all == Some(1)), "of the dump: {results:?}");
+
+        apply(&mut session, &spec, Target::Stopped);
+        assert!(session.recording.is_some(), "kept for snapshots, because there is no sink");
+        assert_eq!((session.events, session.statistics.len()), (0, 0));
+        apply(&mut session, &spec, Target::Active);
+        session.ended.deadline = Some(Instant::now() + Duration::from_secs(60));
+        apply(&mut session, &spec, Target::Over);
+        assert!(session.recording.is_none() && session.ended.pending.is_empty());
+        assert_eq!(session.ended.counters.recorded, 6, "two dumps of an event between two others");
+        Ok(())
+    }
+}
