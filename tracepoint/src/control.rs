@@ -5,7 +5,7 @@
 //! use tracepoint::control::Controller;
 //! use tracepoint::session::{Agent, ChannelSpec, Rule, RunDir, SessionSpec, State};
 //!
-//! tracepoint::define_trace! { provider = "shop"; pub paid(cents: u64) { cents: u64 = cents } }
+//! tracepoint::define_trace! { provider = "butcher"; pub paid(cents: u64) { cents: u64 = cents } }
 //!
 //! # let place = std::path::Path::new("/dev/shm").join(format!("tracepoint-doc-control-{}", std::process::id()));
 //! # std::fs::create_dir(&place)?;
@@ -16,7 +16,7 @@
 //! let controller = Controller::at(RunDir::at(&run_dir)?)?;
 //! assert_eq!(controller.processes()?.len(), 1);
 //! let mut spec = SessionSpec::new();
-//! spec.add_rule(&Rule::new("shop:*"))?;
+//! spec.add_rule(&Rule::new("butcher:*"))?;
 //! spec.set_channel(ChannelSpec::overwrite(1 << 20)); // without sinks: the rings contain the newest events
 //! spec.state = State::Active;
 //! let session = controller.create("web", &spec)?;

@@ -15,9 +15,9 @@
 //! ```
 //! use tracepoint::field::FieldType;
 //!
-//! tracepoint::define_trace! { provider = "shop"; pub paid(cents: u64, by: &str) { cents: u64 = cents, by: str = by } }
+//! tracepoint::define_trace! { provider = "bakery"; pub paid(cents: u64, by: &str) { cents: u64 = cents, by: str = by } }
 //!
-//! let fields = tracepoint::find("shop:paid")?.marker().ok_or("a bare hook")?.fields();
+//! let fields = tracepoint::find("bakery:paid")?.marker().ok_or("a bare hook")?.fields();
 //! assert_eq!((fields[0].name, fields[1].name), ("cents", "by"));
 //! assert!(matches!(fields[1].ty, FieldType::Text));
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -9,7 +9,7 @@
 //! use tracepoint::field::Value;
 //! use tracepoint::marker::{Aggregate, FieldView, Subscriber};
 //!
-//! tracepoint::define_trace! { provider = "shop"; pub paid(cents: u64) { cents: u64 = cents } }
+//! tracepoint::define_trace! { provider = "kiosk"; pub paid(cents: u64) { cents: u64 = cents } }
 //!
 //! #[derive(Default)]
 //! struct Total(AtomicU64);
@@ -23,7 +23,7 @@
 //! }
 //!
 //! let total = Arc::new(Total::default());
-//! let marker = tracepoint::find("shop:paid")?.marker().ok_or("a bare hook")?;
+//! let marker = tracepoint::find("kiosk:paid")?.marker().ok_or("a bare hook")?;
 //! let subscription = marker.subscribe(Subscriber::aggregate(total.clone()))?;
 //! tracepoint::trace!(paid(1250));
 //! drop(subscription); // ends it

@@ -6,9 +6,9 @@
 //! ```
 //! use tracepoint::probe::RegisterError;
 //!
-//! tracepoint::define_trace! { provider = "shop"; pub paid(cents: u64) { cents: u64 = cents } }
+//! tracepoint::define_trace! { provider = "grocery"; pub paid(cents: u64) { cents: u64 = cents } }
 //!
-//! let tracepoint = tracepoint::find("shop:paid")?;
+//! let tracepoint = tracepoint::find("grocery:paid")?;
 //! let probe = tracepoint.register::<fn(u64)>(|cents| println!("{cents}"))?;
 //! tracepoint::trace!(paid(1250));
 //! probe.unregister(); // after it returns, the probe is not running and never will again

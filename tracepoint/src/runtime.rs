@@ -4,17 +4,17 @@
 //! use tracepoint::runtime;
 //!
 //! tracepoint::define_trace! {
-//!     provider = "shop";
+//!     provider = "florist";
 //!     /// A customer has paid.
 //!     pub paid(cents: u64) { cents: u64 = cents }
 //! }
 //!
 //! // Declarations are listed before they are reached for the first time.
-//! let paid = runtime::tracepoints().find(|tracepoint| tracepoint.full_name() == "shop:paid").ok_or("not linked")?;
+//! let paid = runtime::tracepoints().find(|tracepoint| tracepoint.full_name() == "florist:paid").ok_or("not linked")?;
 //! assert_eq!((paid.doc(), paid.is_on()), ("A customer has paid.", false));
 //!
 //! // A misspelt name is an error with suggestions.
-//! assert_eq!(tracepoint::find("shop:payd").unwrap_err().nearest(), ["shop:paid"]);
+//! assert_eq!(tracepoint::find("florist:payd").unwrap_err().nearest(), ["florist:paid"]);
 //!
 //! println!("{}", runtime::platform()); // how sites are switched, and which clock is used
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -3,12 +3,12 @@
 //! ```
 //! use tracepoint::session::{Channel, Rule, Session};
 //!
-//! tracepoint::define_trace! { provider = "shop"; pub paid(cents: u64) { cents: u64 = cents } }
+//! tracepoint::define_trace! { provider = "cafe"; pub paid(cents: u64) { cents: u64 = cents } }
 //!
 //! # let place = std::env::temp_dir().join(format!("tracepoint-doc-session-{}", std::process::id()));
 //! // A flight recorder: its rings always contain the newest events.
 //! let flight = Session::builder("flight")
-//!     .events(Rule::new("shop:*").filter("cents > 100").limit("1000/s"))
+//!     .events(Rule::new("cafe:*").filter("cents > 100").limit("1000/s"))
 //!     .channel(Channel::overwrite(1 << 20))
 //!     .start()?;
 //! tracepoint::trace!(paid(1250));

@@ -4,11 +4,11 @@
 //! use tracepoint::session::Session;
 //! use tracepoint::sinks::{CtfSink, TextSink};
 //!
-//! tracepoint::define_trace! { provider = "shop"; pub paid(cents: u64) { cents: u64 = cents } }
+//! tracepoint::define_trace! { provider = "bookshop"; pub paid(cents: u64) { cents: u64 = cents } }
 //!
 //! # let place = std::env::temp_dir().join(format!("tracepoint-doc-sinks-{}", std::process::id()));
 //! let session = Session::builder("both")
-//!     .events("shop:*")
+//!     .events("bookshop:*")
 //!     .sink(CtfSink::create(&place)?) // a directory that babeltrace2 and Trace Compass read
 //!     .sink(TextSink::new(Vec::new())) // lines of text, into anything that implements `Write`
 //!     .start()?;

@@ -4,13 +4,13 @@
 //! use tracepoint::session::{Channel, Rule, Session};
 //! use tracepoint::trigger::{TriggerAction, TriggerCondition};
 //!
-//! tracepoint::define_trace! { provider = "shop"; pub paid(cents: u64, status: u16) { cents: u64 = cents, status: u16 = status } }
+//! tracepoint::define_trace! { provider = "pharmacy"; pub paid(cents: u64, status: u16) { cents: u64 = cents, status: u16 = status } }
 //!
 //! # let place = std::env::temp_dir().join(format!("tracepoint-doc-trigger-{}", std::process::id()));
 //! // What led to an error is kept: each time that a payment fails, the contents of the rings are written to a new directory.
-//! let failed = TriggerCondition::Event(Rule::new("shop:paid").filter("status >= 500"));
+//! let failed = TriggerCondition::Event(Rule::new("pharmacy:paid").filter("status >= 500"));
 //! let flight = Session::builder("flight")
-//!     .events("shop:*")
+//!     .events("pharmacy:*")
 //!     .channel(Channel::overwrite(1 << 20))
 //!     .trigger(failed, TriggerAction::Snapshot(place))
 //!     .start()?;
