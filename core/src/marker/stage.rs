@@ -37,16 +37,10 @@ extern "C" fn deliver_evaluated<M: MarkerType>(values: *const (), slot: &'static
     slot.exit();
 }
 
-/// Passes an event to the only aggregate. Nothing is called before that, so that no registers are saved.
 #[inline(never)]
 extern "C" fn observe_sole<M: MarkerType>(values: *const (), slot: &'static ThreadSlot, sole: &SoleAggregate) {
     // SAFETY: this function is private to the file, and the caller passes a pointer to live values of M.
-    let fields = unsafe { &*values.cast::<M::Values<'_>>() };
-    // SAFETY: the caller has entered a read-side section, which is left at the end of this function.
-    let Some(time) = (unsafe { fast_time(fields, sole.needs_time) }) else {
-        return deliver_evaluated::<M>(values, slot);
-    };
-    observe::<M>(sole.get(), time, fields);
+    observe::<M>(sole.get(), 0, unsafe { &*values.cast::<M::Values<'_>>() });
     slot.exit();
 }
 

@@ -152,7 +152,7 @@ pub(crate) struct Entry {
 pub(super) enum Route {
     /// To a channel, which loses the event or records it on the full path.
     Channel(SoleSubscriber),
-    /// To an aggregate that gets all events.
+    /// To an aggregate that gets all events and does not use their time.
     Aggregate(SoleAggregate),
     /// To other aggregates, behind a channel if there is one.
     Aggregates { channel: Option<SoleSubscriber>, needs_time: bool, aggregates: Box<[RangedAggregate]> },
@@ -161,10 +161,7 @@ pub(super) enum Route {
 }
 
 /// An aggregate without a filter. The list of subscribers keeps it alive; its address would have to be computed from an `Arc` at each event.
-pub(super) struct SoleAggregate {
-    aggregate: NonNull<dyn Aggregate>,
-    pub(super) needs_time: bool,
-}
+pub(super) struct SoleAggregate(NonNull<dyn Aggregate>);
 
 // SAFETY: points to an aggregate, which is `Send` and `Sync`.
 unsafe impl Send for SoleAggregate {}
@@ -175,7 +172,7 @@ impl SoleAggregate {
     #[inline(always)]
     pub(super) fn get(&self) -> &dyn Aggregate {
         // SAFETY: `Route::new` makes this of an entry of the same list. Both are borrowed, and neither changes.
-        unsafe { self.aggregate.as_ref() }
+        unsafe { self.0.as_ref() }
     }
 }
 
@@ -216,8 +213,8 @@ impl Route {
         }
         match (&channels[..], &aggregates[..]) {
             ([channel], []) => Self::Channel(*channel),
-            ([], [RangedAggregate { range: None, aggregate }]) => {
-                Self::Aggregate(SoleAggregate { aggregate: NonNull::from(aggregate.as_ref()), needs_time })
+            ([], [RangedAggregate { range: None, aggregate }]) if !needs_time => {
+                Self::Aggregate(SoleAggregate(NonNull::from(aggregate.as_ref())))
             }
             ([] | [_], [_, ..]) => {
                 Self::Aggregates { channel: channels.pop(), needs_time, aggregates: aggregates.into() }
