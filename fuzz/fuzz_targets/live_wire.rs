@@ -5,10 +5,10 @@
 
 use libfuzzer_sys::fuzz_target;
 use tracepoint_wire::live::{
-    AttachStatus, Connect, SessionCreated, SessionDetached, Index, MetadataBytes, NewStreamsStatus, PacketBytes, Request, Sessions,
-    Streams,
+    AttachStatus, Connect, Index, MetadataBytes, NewStreamsStatus, PacketBytes, Request, SessionCreated,
+    SessionDetached, Sessions, Streams,
 };
-use tracepoint_wire::{Decoded, DecodeError};
+use tracepoint_wire::{DecodeError, Decoded};
 
 /// The longest message that any of these bounds admits.
 const LONGEST: usize = 128 << 20;
