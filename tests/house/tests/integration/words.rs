@@ -12,6 +12,8 @@ use tracepoint_house::{root, rust_files};
 const MAX_PHRASES: usize = 40;
 /// Maximum number of doc comments that begin with a pronoun, in the whole repository.
 const MAX_PRONOUNS: usize = 60;
+/// Maximum share of the types of a library or a program, in percent, that a participle or a particle names.
+const MAX_PARTICIPLES: usize = 4;
 /// Shorter texts are not representative.
 const MIN_WORDS: usize = 200;
 
@@ -26,6 +28,12 @@ const PHRASES: &[&str] = &[
     r", as (it|they|does|do|is|are|a|the)\b",
     r", too\b",
 ];
+
+/// Words that name no thing, besides those that end like participles.
+const PARTICLES: &str = "Again Back Before Beginning Begun Both Bound Chosen Done Drawn Ends Far Fed Former Found Given Held Home Inside Kept Known Late \
+    Left Lost Loud Made Met Next Other Rest Said Seen Sent Shown Sold Spent Taken Told Trouble Underway Way What Whence Which Whole Written";
+/// Nouns that end like participles.
+const NOUNS: [&str; 8] = ["Encoding", "Feed", "Mapping", "Need", "Padding", "Ring", "Seed", "String"];
 
 /// Directories in the root that contain no text of the project.
 const OTHERS: [&str; 2] = ["target", "docs"];
@@ -104,4 +112,25 @@ fn bounds_are_called_max_and_min() {
     let files = crates().into_values().flatten();
     let found: Vec<_> = files.filter(|file| bound.is_match(&read(file))).collect();
     assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn types_are_named_by_nouns() {
+    let declared = Regex::new(r"(?m)^\s*(?:pub(?:\(\w+\))? )?(?:struct|enum|trait) ([A-Z]\w*)").expect("an expression");
+    let one_word = Regex::new("^[A-Z]+[a-z0-9]*$").expect("an expression");
+    let particles: Vec<_> = PARTICLES.split_whitespace().collect();
+    let names_no_thing = |name: &&String| {
+        let like_participle = (name.ends_with("ed") || name.ends_with("ing")) && !NOUNS.contains(&name.as_str());
+        one_word.is_match(name) && (like_participle || particles.contains(&name.as_str()))
+    };
+    let mut crates = crates();
+    crates.retain(|name, _| !["benches", "examples", "fuzz", "models", "tests"].contains(&name.as_str()));
+    for (name, files) in crates {
+        let texts = files.iter().filter(|file| !file.components().any(|part| part.as_os_str() == "tests")).map(read);
+        let types: Vec<String> = texts
+            .flat_map(|text| declared.captures_iter(&text).map(|found| found[1].to_owned()).collect::<Vec<_>>())
+            .collect();
+        let found: Vec<_> = types.iter().filter(names_no_thing).collect();
+        assert!(found.len() * 100 <= types.len() * MAX_PARTICIPLES, "{name}, {} types: {found:?}", types.len());
+    }
 }
