@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tracepoint_collector::{Addresses, Counts, DEFAULT_GAP_PACKETS, DEFAULT_MEMORY, IpNet, Options, Report};
 #[cfg(feature = "nats")]
-use tracepoint_wire::nats::Broker;
+use tracepoint_wire::nats::{Broker, BrokerError};
 
 /// Examples with a broker.
 #[cfg(feature = "nats")]
@@ -154,7 +154,7 @@ impl Collect {
         }
         #[cfg(feature = "nats")]
         if let Some(broker) = &self.nats {
-            let broker = broker.parse().map_err(Failure::Refused)?;
+            let broker = broker.parse().map_err(refused)?;
             if self.lease < tracepoint_collector::MIN_LEASE {
                 return Err(Failure::Refused("a lease has at least 1s, in which it is renewed four times".to_owned()));
             }
@@ -232,9 +232,8 @@ impl Collect {
     /// The broker to which packets are published.
     #[cfg(feature = "nats")]
     fn publishes_to(&self, broker: &str) -> Result<Broker, Failure> {
-        let broker: Broker = broker.parse().map_err(Failure::Refused)?;
-        let taken_from: Option<Broker> =
-            self.nats.as_ref().map(|from| from.parse()).transpose().map_err(Failure::Refused)?;
+        let broker: Broker = broker.parse().map_err(refused)?;
+        let taken_from: Option<Broker> = self.nats.as_ref().map(|from| from.parse()).transpose().map_err(refused)?;
         if taken_from.is_some_and(|from| from.shares_server_with(&broker)) {
             return Err(Failure::Refused(format!(
                 "--nats would take from {broker} what --publish has published there: leave out one of them, or run two collectors with a directory each"
@@ -266,4 +265,10 @@ pub(crate) fn status(report: &Report) -> String {
     let [stored, memory] = [report.counts.stored_bytes, report.memory].map(units::bytes);
     let full = report.full.as_ref().map_or_else(String::new, |why| format!("; CANNOT WRITE: {why}"));
     format!("{stored}; {sessions} sessions, {streams} streams, {viewers} viewers; {memory} in memory{full}")
+}
+
+#[cfg(feature = "nats")]
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn refused(error: BrokerError) -> Failure {
+    Failure::Refused(error.to_string())
 }
