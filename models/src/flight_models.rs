@@ -1,6 +1,6 @@
 //! Models of the operations in flight of a latency: each ends once, with its own time, and none is lost.
 
-use crate::flights::{Begun, Table, begin, end, in_flight};
+use crate::flights::{BeginOutcome, Table, begin, end, in_flight};
 use loom::sync::Arc;
 use loom::sync::atomic::AtomicU64;
 use loom::thread;
@@ -27,7 +27,7 @@ fn an_operation_ends_once() {
         let beginning = beside(&table, |table| begin(table, X, 10));
         let other = beside(&table, |table| end(table, X));
         let ended = [end(&table, X), other.join().unwrap()];
-        assert_eq!(beginning.join().unwrap(), Begun::New);
+        assert_eq!(beginning.join().unwrap(), BeginOutcome::New);
         let times: Vec<u64> = ended.into_iter().flatten().collect();
         assert!(times.iter().all(|time| *time == 10), "{times:?}");
         assert_eq!(times.len() as u64 + in_flight(&table), 1, "{times:?}");
@@ -43,7 +43,7 @@ fn an_identity_belongs_to_its_time() {
         end(&table, X);
         let other = beside(&table, |table| begin(table, Y, 7));
         assert_eq!(end(&table, X), None);
-        assert_eq!(other.join().unwrap(), Begun::New);
+        assert_eq!(other.join().unwrap(), BeginOutcome::New);
         assert_eq!((end(&table, X), end(&table, Y)), (None, Some(7)));
     });
 }
@@ -58,7 +58,7 @@ fn equal_times_are_told_apart() {
         let own = end(&table, X);
         let (others, begun) = other.join().unwrap();
         assert!(own.is_none() || others.is_none(), "ended twice");
-        assert_eq!(begun, Begun::New);
+        assert_eq!(begun, BeginOutcome::New);
         assert_eq!((end(&table, Y), end(&table, X).is_some()), (Some(5), own.or(others).is_none()));
         assert_eq!(in_flight(&table), 0);
     });
@@ -70,7 +70,7 @@ fn beginnings_do_not_share_a_way() {
     loom::model(|| {
         let table = table();
         let other = beside(&table, |table| begin(table, Y, 9));
-        assert_eq!((begin(&table, X, 8), other.join().unwrap()), (Begun::New, Begun::New));
+        assert_eq!((begin(&table, X, 8), other.join().unwrap()), (BeginOutcome::New, BeginOutcome::New));
         assert_eq!((end(&table, X), end(&table, Y)), (Some(8), Some(9)));
     });
 }
@@ -84,9 +84,9 @@ fn a_beginning_replaces_or_follows() {
         let other = beside(&table, |table| end(table, X));
         let begun = begin(&table, X, 6);
         let ended = other.join().unwrap();
-        let replaced = u64::from(begun == Begun::Replaced);
+        let replaced = u64::from(begun == BeginOutcome::Replaced);
         assert_eq!(2, u64::from(ended.is_some()) + replaced + in_flight(&table), "{begun:?} {ended:?}");
-        if begun == Begun::Replaced {
+        if begun == BeginOutcome::Replaced {
             assert_ne!(ended, Some(5), "a beginning that was forgotten");
         }
     });
