@@ -15,7 +15,7 @@ pub const DEFAULT_RESEND_BUFFER: usize = 16 << 20;
 /// use tracepoint_sinks::stream::StreamOptions;
 ///
 /// let options = StreamOptions::to("collector.lan".parse()?).sync_interval(Duration::from_millis(200)).retry(Duration::from_secs(30));
-/// # Ok::<(), String>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct StreamOptions {
