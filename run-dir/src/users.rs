@@ -87,7 +87,10 @@ impl Group {
         let member = |number| {
             // SAFETY: the C library has set `gr_mem` to an array in the buffer, which outlives `entry`, of NUL-terminated strings and a null pointer
             // at its end; no element after that is read.
-            unsafe { (*entry.gr_mem.add(number)).as_ref().map(|name| CStr::from_ptr(name).to_owned()) }
+            unsafe {
+                let name = *entry.gr_mem.add(number);
+                (!name.is_null()).then(|| CStr::from_ptr(name).to_owned())
+            }
         };
         Self { gid: entry.gr_gid, members: (0..).map_while(member).collect() }
     }
