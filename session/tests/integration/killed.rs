@@ -24,7 +24,9 @@ fn record(place: &Path, forks: bool) -> Outcome {
     (0..EVENTS).for_each(|n| tracepoint::trace!(words(n)));
     if forks {
         // SAFETY: the child waits for the end of its input, and leaves.
-        if unsafe { libc::fork() } == 0 {
+        let child = unsafe { libc::fork() };
+        assert_ne!(child, -1, "no child was forked");
+        if child == 0 {
             let _ = std::io::stdin().lines().count();
             std::process::exit(0);
         }
