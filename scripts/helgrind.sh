@@ -72,7 +72,7 @@ weakened() { # name, file, extended regex, replacement
     perl -0pi -e "s/$3/$4/" "ring/src/$2"
     ! cmp -s "ring/src/$2" "$root/ring/src/$2" || fail "the mutation $1 no longer matches $2"
     run 200 "$copy/log"
-    grep -Eq 'ProbeList|probe::list::(free|call)|run_probes' "$copy/log" ||
+    grep -q 'ProbeList' "$copy/log" ||
         fail "helgrind finds no race on lists or probes without $1"
     echo "without $1 helgrind finds the race: $(grep -c 'Possible data race' "$copy/log") places"
 }
