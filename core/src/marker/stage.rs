@@ -19,7 +19,7 @@ use tracepoint_ring::thread::{self, EventOrigin, ThreadSlot};
 pub(crate) extern "C" fn deliver_and_exit<M: MarkerType>(values: *const (), slot: &'static ThreadSlot) {
     // SAFETY: the caller is inside a read-side section, and the list is not used after it ends.
     let Some(list) = (unsafe { M::marker().subscribers.read() }) else { return slot.exit() };
-    // Not a `match`, which would become a jump table, as would four cases.
+    // Neither a `match` nor a fourth case: the compiler would make either a jump table.
     if let Route::Channel(channel) = &list.route {
         // SAFETY: this function is private to the crate, and its only caller, `Stage::emit`, passes a pointer to live values of M.
         channel.lose_or(unsafe { &*values.cast::<M::Values<'_>>() }, slot, deliver_evaluated::<M>);

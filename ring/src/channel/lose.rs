@@ -13,8 +13,9 @@ use crate::field::Fields;
 use crate::thread::ThreadSlot;
 use std::mem::offset_of;
 
-/// The offset of the counter of losses in the event's entry, and of the one in the header.
+/// The offset, in the event's entry, of the counter of events lost because the ring is full.
 const LOST: usize = offset_of!(EventCounters, lost) + Loss::RingFull as usize * size_of::<LocalCounter>();
+/// The offset, in the header, of the counter of lost events of the main stream.
 const DISCARDED: usize = offset_of!(Header, main_counters) + offset_of!(StreamCounters, discarded);
 
 /// Continues with the values of an event that is not known to be lost, and leaves the section.
