@@ -4,8 +4,8 @@
 //! directory, applies them, and acknowledges the result. `docs/format-run-directory.md` describes the files and the order in which they are
 //! written.
 //!
-//! `worker` is the thread. At each scan it updates `context` (the process and its events), and has a
-//! `session_follower` apply each session's file; `current_errors` stores the errors and the times of the retries. `entry` and `description` publish the process.
+//! `worker` is the thread. At each scan it updates `context` (the process and its events), and applies each session's file by a
+//! `session_follower`; `current_errors` stores the errors and the times of the retries. `entry` and `description` publish the process.
 //! `environment` starts the recording requested by `TRACEPOINT`. `late_markers` handles events that are registered while the program runs,
 //! `fork` forked children, `worker::changed_identity` a process that changes its user or rights, and `running` the end of the process.
 //! Sessions can end without a free descriptor (`spare_descriptors`), and without space in the run directory, because replaced files have

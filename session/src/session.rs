@@ -443,7 +443,7 @@ impl SessionState {
     /// Compares the session's cost with its budget, and disables the most frequent event if the cost is higher.
     fn check_budget(&mut self) {
         let Some((reason, spec)) = self.session.check_budget().zip(self.session.spec.clone()) else { return };
-        // If the event cannot be disabled now, a later check disables it.
+        // If this fails and the event is still enabled, the next change of the session disables it.
         let _ = self.apply(&spec, None);
         self.notices.push(Notice::OverBudget { reason });
     }

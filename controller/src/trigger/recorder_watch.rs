@@ -64,7 +64,7 @@ impl Drop for RecorderWatch {
     }
 }
 
-/// The directory and the facilities for actions.
+/// The directory, and the context of actions.
 struct ActionRunner {
     run_dir: PathBuf,
     context: ActionContext,

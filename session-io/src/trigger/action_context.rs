@@ -1,4 +1,4 @@
-//! What actions get from the process that performs them.
+//! The context of actions. Which actions succeed depends on the process that performs them:
 //!
 //! | performed by | `run` | `notify` | `--after` |
 //! |---|---|---|---|
@@ -17,7 +17,7 @@ use tracepoint_reader::process::ProcessKey;
 use tracepoint_run_dir::private_dir::Author;
 use tracepoint_session_spec::TriggerSpec;
 
-/// The additional facilities of a listener or a recorder.
+/// The part of the context that only a listener or a recorder has.
 pub trait NotificationSink: Debug + Send + Sync {
     /// Sends a notification to the subscribers; `false` if there are none.
     fn notify(&self, notification: Notification) -> bool;
@@ -50,7 +50,7 @@ pub trait StartedProgram: Debug {
     fn on_exit(self: Box<Self>, handler: ExitHandler);
 }
 
-/// The facilities for actions.
+/// The abilities of the process that performs the actions.
 #[derive(Clone, Debug, Default)]
 pub struct ActionContext {
     /// Starts programs, if permitted.

@@ -59,8 +59,8 @@ pub struct TriggerRunner {
 }
 
 impl TriggerRunner {
-    /// Creates a runner for the sessions of this run directory, including those that processes have started in code, with the facilities of
-    /// this process.
+    /// Creates a runner for the sessions of this run directory, including those that processes have started in code. It performs their
+    /// actions in this context.
     pub const fn new(store: SessionStore, context: ActionContext) -> Self {
         Self { store, context }
     }

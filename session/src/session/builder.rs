@@ -268,7 +268,7 @@ impl SessionBuilder {
         Session::new(session, notices)
     }
 
-    /// Sets what controllers of the recording set otherwise.
+    /// Returns the settings. Outside tests, the agent changes those that the builder has no method for.
     #[cfg(test)]
     pub(crate) const fn settings(&mut self) -> &mut RecordingSettings {
         &mut self.settings

@@ -86,7 +86,7 @@ impl RunningStatistics {
         self.drop_all(&gone);
         let mut errors = Vec::new();
         let mut by_rule: BTreeMap<String, Vec<PlannedStatistic>> = BTreeMap::new();
-        // RunningStatistic statistics may get further events; the others are new.
+        // Running statistics may get further events; the others are new.
         let (mut more, mut new) = (Vec::new(), Vec::new());
         for planned in planned {
             if self.running.contains_key(&key(&planned)) {
