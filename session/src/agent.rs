@@ -157,8 +157,7 @@ impl Agent {
             worker.run(&ready);
             let _ = end.send(());
         };
-        let builder = std::thread::Builder::new().name("tracepoint-agent".to_owned());
-        let thread = builder.spawn(run).map_err(AgentError::Thread)?;
+        let thread = own_thread::spawn("tracepoint-agent", run).map_err(AgentError::Thread)?;
         running::register(stop, ended);
         // On a timeout the program continues, and the agent continues in the background.
         let _ = first_scan.recv_timeout(START_TIMEOUT);

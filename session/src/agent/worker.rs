@@ -34,7 +34,6 @@ use tracepoint_run_dir::private_dir::PrivateDir;
 use tracepoint_run_dir::rundir::{RunDir, TrustedUsers};
 use tracepoint_session_io::store::log_line;
 use tracepoint_session_spec::check_name;
-use tracepoint_sinks::own_thread;
 
 /// Maximum number of answered tokens in the status.
 const MAX_ANSWERED: usize = 64;
@@ -152,9 +151,9 @@ impl Worker {
         Arc::clone(&self.context.recordings)
     }
 
-    /// Runs until a stop is requested. Notifies `ready` after the first scan.
+    /// Runs until a stop is requested, on a thread that has begun as an [`own_thread`](tracepoint_sinks::own_thread). Notifies `ready` after
+    /// the first scan.
     pub(super) fn run(mut self, ready: &Sender<()>) {
-        own_thread::begin();
         self.scan_catching_panics();
         self.context.initial_scan_done = true;
         let _ = ready.send(());

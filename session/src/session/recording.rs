@@ -20,7 +20,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
-use std::thread;
 use std::time::Duration;
 use tracepoint_core::channel::{MAX_OPEN, OpenChannel};
 use tracepoint_core::clock::{select, selected};
@@ -31,7 +30,7 @@ use tracepoint_run_dir::rundir::RunDir;
 use tracepoint_run_dir::{StateDumpStatus, clock};
 use tracepoint_session_io::outputs::{self, InRings, Output};
 use tracepoint_session_spec::{ChannelSpec, DrainedBy, SinkSource, SinkSpec, random_id};
-use tracepoint_sinks::{ClockInfo, CtfError, Drain, Sink, SinkError, SinkReport, TraceInfo};
+use tracepoint_sinks::{ClockInfo, CtfError, Drain, Sink, SinkError, SinkReport, TraceInfo, own_thread};
 
 /// A recording. Dropping it ends it.
 #[derive(Debug)]
@@ -305,7 +304,7 @@ impl Drop for Recording {
         if tracepoint_core::in_probe() {
             // A probe cannot wait. If no thread can be started, the recording is dropped unfinished: the trace lacks its end, and `verify`
             // reports that.
-            let _ = thread::Builder::new().name("tracepoint-stop".to_owned()).spawn(stop);
+            let _ = own_thread::spawn("tracepoint-stop", stop);
         } else {
             stop();
         }

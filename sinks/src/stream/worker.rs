@@ -69,9 +69,6 @@ impl Worker {
     }
 
     pub(super) fn run(mut self) {
-        tracepoint_ring::thread::leave_inherited_scheduling();
-        tracepoint_ring::thread::never_trace_this_thread();
-        crate::own_thread::leave_signals_to_the_program();
         let queue = Arc::clone(&self.queue);
         let _over = OverGuard(&queue);
         self.connect_and_serve();

@@ -9,6 +9,7 @@ use super::stats::{self, Counters};
 use super::worker::Worker;
 use crate::account::Account;
 use crate::error::SinkError;
+use crate::own_thread;
 use crate::udp_stats::{UdpStats, UdpWatch};
 use fileguard::GuardedFd;
 use std::collections::BTreeMap;
@@ -16,7 +17,7 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Instant;
 use tracepoint_reader::Metadata;
 use tracepoint_reader::internal::RecordSizes;
@@ -148,7 +149,7 @@ impl UdpServer {
             Instant::now(),
         );
         let worker = Worker { dispatcher, ingest, clock, queue: Arc::clone(&self.queue), flush, linger };
-        self.thread = Some(Builder::new().name(NAME.to_owned()).spawn(|| worker.run()).map_err(failed)?);
+        self.thread = Some(own_thread::spawn(NAME, || worker.run()).map_err(failed)?);
         Ok(())
     }
 

@@ -42,9 +42,6 @@ fn takes(ingest: &Ingest, queue: &PacketQueue) -> bool {
 
 impl Worker {
     pub(super) fn run(mut self) {
-        tracepoint_ring::thread::leave_inherited_scheduling();
-        tracepoint_ring::thread::never_trace_this_thread();
-        crate::own_thread::leave_signals_to_the_program();
         let queue = Arc::clone(&self.queue);
         let _quit = QuitGuard(&queue);
         let mut buffer = [0; LONGEST + 1];

@@ -7,13 +7,13 @@
 //!
 //! A lost connection ends the thread, and the worker opens another one.
 
+use crate::own_thread;
 use crate::stream::session::ConnectionError;
 use fileguard::{Source, Waker};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
-use std::thread::Builder;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tracepoint_wire::nats::{Acknowledgement, Broker, JetStream, JetStreamError, Publish};
@@ -71,7 +71,7 @@ impl Link {
         let back = EventSender { said: sender, waker: Arc::clone(&waker) };
         let broker = broker.clone();
         let time = deadline.saturating_duration_since(Instant::now());
-        Builder::new().name(NAME.to_owned()).spawn(move || run(&broker, time, messages, &back))?;
+        own_thread::spawn(NAME, move || run(&broker, time, messages, &back))?;
         // The thread answers before the deadline.
         match said.recv() {
             Ok(LinkEvent::Ready(server)) => Ok(Self { publish, said, waker, source: None, server }),
@@ -111,9 +111,6 @@ impl Link {
 
 /// The thread's main function.
 fn run(broker: &Broker, time: Duration, messages: UnboundedReceiver<Publish>, back: &EventSender) {
-    tracepoint_ring::thread::leave_inherited_scheduling();
-    tracepoint_ring::thread::never_trace_this_thread();
-    crate::own_thread::leave_signals_to_the_program();
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return back.say(LinkEvent::Lost(error.to_string())),
