@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tracepoint_collector::{Addresses, Counts, DEFAULT_GAP_PACKETS, DEFAULT_MEMORY, IpNet, Options, Report};
 #[cfg(feature = "nats")]
-use tracepoint_wire::nats::{Broker, BrokerError};
+use tracepoint_wire::nats::{Broker, BrokerUrlError};
 
 /// Examples with a broker.
 #[cfg(feature = "nats")]
@@ -269,6 +269,6 @@ pub(crate) fn status(report: &Report) -> String {
 
 #[cfg(feature = "nats")]
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-fn refused(error: BrokerError) -> Failure {
+fn refused(error: BrokerUrlError) -> Failure {
     Failure::Refused(error.to_string())
 }

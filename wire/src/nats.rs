@@ -9,7 +9,7 @@ mod publication;
 #[cfg(test)]
 mod tests;
 
-pub use broker::{Broker, BrokerError};
+pub use broker::{Broker, BrokerUrlError};
 #[cfg(feature = "nats")]
 pub use jetstream::{Acknowledgement, JetStream, JetStreamError, error_text};
 pub use message::{Message, control_frames, with_handle};

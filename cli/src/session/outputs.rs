@@ -13,7 +13,7 @@ use std::time::Duration;
 use tracepoint_session_spec::{DropPolicy, ExistingTraces, SinkSpec, SpecError, StreamSpec, TextSinkSpec};
 use tracepoint_sinks::{dated_directory, remove_traces};
 #[cfg(feature = "nats")]
-use tracepoint_wire::nats::{Broker, BrokerError};
+use tracepoint_wire::nats::{Broker, BrokerUrlError};
 
 /// The events to drop when too many wait for a client.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -282,7 +282,7 @@ fn peer(text: &str) -> Result<String, SpecError> {
 
 /// Checks the URL of a broker.
 #[cfg(feature = "nats")]
-pub(crate) fn broker(text: &str) -> Result<String, BrokerError> {
+pub(crate) fn broker(text: &str) -> Result<String, BrokerUrlError> {
     text.parse::<Broker>().map(|_| text.to_owned())
 }
 

@@ -57,7 +57,7 @@ fn errors_cross_threads() {
     is_error::<tracepoint_controller::trigger::TriggerError>();
     is_error::<tracepoint_session_spec::syntax::SyntaxError>();
     is_error::<tracepoint_sinks::DestinationError>();
-    is_error::<tracepoint_wire::nats::BrokerError>();
+    is_error::<tracepoint_wire::nats::BrokerUrlError>();
     is_error::<tracepoint_wire::DecodeError>();
     // `tracepoint_wire::nats::JetStreamError` needs the client of a broker: see `wire/src/nats/tests.rs`.
     is_error::<tracepoint_wire::stream::DecodeError>();

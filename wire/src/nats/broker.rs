@@ -46,15 +46,15 @@ const MAX_REPLICAS: usize = 5;
 /// The text is not the URL of a broker.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}; expected nats://HOST[:PORT][,nats://HOST…][?replicas=N]")]
-pub struct BrokerError {
+pub struct BrokerUrlError {
     reason: &'static str,
 }
 
 impl FromStr for Broker {
-    type Err = BrokerError;
+    type Err = BrokerUrlError;
 
-    fn from_str(text: &str) -> Result<Self, BrokerError> {
-        let wrong = |reason: &'static str| BrokerError { reason };
+    fn from_str(text: &str) -> Result<Self, BrokerUrlError> {
+        let wrong = |reason: &'static str| BrokerUrlError { reason };
         let (servers, query) = text.split_once('?').map_or((text, None), |(servers, query)| (servers, Some(query)));
         let replicas = match query.map(|query| query.strip_prefix("replicas=").and_then(|number| number.parse().ok())) {
             None => 1,
