@@ -1,7 +1,7 @@
 //! The lease of a trace: the collector that has it, and its progress.
 //!
-//! A lease is replaced only by compare-and-set on the revision that was read, so each transition has one winner. [`Lease::claim`], [`OwnedLease::commit`]
-//! and [`CommitResult::Lost`] implement the transitions; the table of states is in `docs/nats.md`.
+//! A lease is replaced only by compare-and-set on the revision that was read, so each transition has one winner. [`Lease::claim`],
+//! [`OwnedLease::commit`] and [`CommitResult::Lost`] implement the transitions; the table of states is in `docs/nats.md`.
 
 use super::broker::{Broker, BrokerError};
 use crate::hub::position::{MAX, Position};
@@ -133,7 +133,7 @@ pub(super) struct OwnedLease {
 /// The result of a commit.
 #[derive(Debug)]
 pub(super) enum CommitResult {
-    Yes,
+    Committed,
     /// Another collector has the lease; the position is the end of this one's epoch.
     Lost(Position),
     /// Not known yet; with an error message if something failed.
@@ -172,7 +172,7 @@ impl OwnedLease {
         match broker.leases.update(&self.key, lease.bytes().into(), self.revision).await {
             Ok(revision) => {
                 (self.lease, self.revision, self.renewed) = (lease, revision, renewed);
-                return CommitResult::Yes;
+                return CommitResult::Committed;
             }
             Err(error) if error.kind() != kv::UpdateErrorKind::WrongLastRevision => {
                 return CommitResult::Unknown(Some(BrokerError::new("renew a lease", &error).to_string()));

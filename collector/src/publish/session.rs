@@ -24,7 +24,7 @@ use tracepoint_wire::nats::{Acknowledgement, OVERHEAD, Publish};
 use tracepoint_wire::stream::{NO_SEQ, Route, Sync, SyncEntry};
 
 /// Maximum number of a trace's messages that are published and not yet stored.
-const MAX_UNDERWAY: usize = 256;
+const MAX_IN_FLIGHT: usize = 256;
 /// Interval of checks for new data.
 const TICK: Duration = Duration::from_millis(20);
 /// Interval of writes of the position.
@@ -179,7 +179,7 @@ impl Session {
         if !self.spool.has_begun() {
             return Ok(Step::Nothing);
         }
-        if self.in_flight.len() >= MAX_UNDERWAY {
+        if self.in_flight.len() >= MAX_IN_FLIGHT {
             return Ok(Step::Blocked);
         }
         if self.sync.is_none() {

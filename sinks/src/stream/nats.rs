@@ -37,7 +37,7 @@ use tracepoint_wire::nats::{Broker, OVERHEAD, Publication, Publish};
 use tracepoint_wire::stream::{NO_SEQ, Piece, Route};
 
 /// Maximum number of messages published and not yet stored.
-const MAX_UNDERWAY: usize = 1024;
+const MAX_IN_FLIGHT: usize = 1024;
 /// Number of steps before messages are read again.
 const BATCH: usize = 64;
 
@@ -169,7 +169,7 @@ impl Nats {
             return self.send(queue, streams);
         }
         let has_step = self.in_flight.iter().any(|it| matches!(it, InFlight::Step(_)));
-        if has_step || self.in_flight.len() >= MAX_UNDERWAY {
+        if has_step || self.in_flight.len() >= MAX_IN_FLIGHT {
             self.throttle.not_ready();
             return false;
         }

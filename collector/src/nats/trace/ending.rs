@@ -27,7 +27,7 @@ impl Trace {
                     CommitResult::Lost(at) => Some(at),
                     // If the commit failed, the lease expires, and the next collector here checks it.
                     CommitResult::Unknown(_) => None,
-                    CommitResult::Yes => Some(self.held.lease.position.clone()),
+                    CommitResult::Committed => Some(self.held.lease.position.clone()),
                 }
             }
             End::Done => {
@@ -37,7 +37,7 @@ impl Trace {
                 match self.last_commit(State::Done).await {
                     CommitResult::Lost(at) => Some(at),
                     CommitResult::Unknown(_) => None,
-                    CommitResult::Yes => {
+                    CommitResult::Committed => {
                         stale::unmark(&self.root);
                         if let Err(error) = self.broker.purge_all(&self.subject).await {
                             self.of.say(error.to_string());

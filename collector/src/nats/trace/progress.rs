@@ -50,7 +50,7 @@ impl Trace {
         self.committed = now;
         match self.commit(State::Held).await {
             CommitResult::Lost(at) => Some(End::Lost(at)),
-            CommitResult::Yes => {
+            CommitResult::Committed => {
                 self.trouble = None;
                 self.purge().await;
                 None
@@ -124,7 +124,7 @@ impl Trace {
         let committed = self.held.commit(&self.broker, state, sequence, position).await;
         match (&committed, acker) {
             // If the acknowledgement is lost, the next one covers this message as well.
-            (CommitResult::Yes, Some(acker)) => drop(acker.ack().await),
+            (CommitResult::Committed, Some(acker)) => drop(acker.ack().await),
             (_, acker) => self.acker = acker,
         }
         committed
