@@ -44,7 +44,7 @@ pub use error::RecoverError;
 pub use process_source::MemoryRings;
 pub use summary::{FailedProcess, Progress, RecoveredProcess, RecoverySummary};
 
-/// Maximum number of times that a snapshot is read: again while something in it is damaged.
+/// Maximum number of times that a snapshot is read. It is read again while something in it is damaged.
 const MAX_READINGS: u32 = 3;
 
 /// Writes a trace to `out` from the rings of a process in `dir`. If there are several processes below `dir`, each gets its own directory in

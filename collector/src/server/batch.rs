@@ -41,8 +41,8 @@ impl Batch {
         // An `int` in glibc, and unsigned in musl.
         let flags = libc::MSG_DONTWAIT as _;
         let number = socket.as_fd().as_raw_fd();
-        // SAFETY: the descriptor is open while it is borrowed. There are `BATCH` headers, each with one buffer, which is in `bytes` and does not overlap
-        // with another; the kernel uses none of them after the call.
+        // SAFETY: the descriptor is open while it is borrowed. There are `BATCH` headers, each with one buffer, which is in `bytes` and does not
+        // overlap with another; the kernel uses none of them after the call.
         let received =
             unsafe { libc::recvmmsg(number, headers.as_mut_ptr(), BATCH as libc::c_uint, flags, null_mut()) };
         let received = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;

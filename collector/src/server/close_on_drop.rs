@@ -1,4 +1,4 @@
-//! Ends the state of a connection with the connection.
+//! Ends the state of a connection when the connection ends.
 
 use crate::hub::Hub;
 use crate::shared::ServerState;

@@ -40,7 +40,7 @@ pub(super) struct Resolver {
     pub(super) most_event: u32,
 }
 
-/// A path in a type cannot be resolved, for this reason.
+/// The reason why a path in a type cannot be resolved.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct ResolveError(String);

@@ -44,7 +44,7 @@ struct Counts {
     touched: Vec<u16>,
 }
 
-/// A packet does not have the form written by the tracer, for this reason.
+/// The reason why a packet does not have the form that the tracer writes.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct ContentError(String);

@@ -39,8 +39,8 @@ tracepoint::define_trace! {
     pub nothing(n: u8) if n > 0 { }
 }
 
-/// Compares a file of the trace with its golden file, except for the process, its ring, and checksums. `TRACEPOINT_GOLDEN=1` writes the golden file: for a
-/// change of the format that is meant.
+/// Compares a file of the trace with its golden file, except for the process, its ring, and checksums. For an intended change of the format,
+/// `TRACEPOINT_GOLDEN=1` writes the golden file.
 fn assert_golden(name: &str, text: &str) -> Outcome {
     // The checksums cover the id of the process.
     let mut text: String = text.split_inclusive('\n').filter(|line| !line.starts_with("/*crc32c ")).collect();

@@ -48,8 +48,8 @@ pub fn wire_head(packet: &[u8], route: Route) -> Option<[u8; WIRE_HEAD]> {
 ///
 /// # Errors
 ///
-/// [`DecodeError::Short`] if it is too short for them, [`DecodeError::Field`] if its number is [`NO_SEQ`](super::NO_SEQ) or not above the number of the
-/// previous packet.
+/// [`DecodeError::Short`] if it is too short for them, [`DecodeError::Field`] if its number is [`NO_SEQ`](super::NO_SEQ) or not above the number
+/// of the previous packet.
 pub fn route_of(wire: &[u8]) -> Result<Route, DecodeError> {
     let fields = wire.get(ROUTE_OFFSET..WIRE_HEAD).ok_or(DecodeError::Short)?;
     let mut numbers = fields.chunks_exact(8).map(|field| {
