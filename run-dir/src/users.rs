@@ -50,10 +50,10 @@ impl User {
     }
 
     fn of(entry: &libc::passwd) -> Self {
-        // SAFETY: the C library has set both to NUL-terminated strings in the buffer, which outlives `entry`.
-        let (name, home) = unsafe { (CStr::from_ptr(entry.pw_name), CStr::from_ptr(entry.pw_dir)) };
-        let home = PathBuf::from(OsStr::from_bytes(home.to_bytes()));
-        Self { name: name.to_owned(), uid: entry.pw_uid, gid: entry.pw_gid, home }
+        // SAFETY: the C library has set both to null, or to NUL-terminated strings in the buffer, which outlives `entry`.
+        let (name, home) = unsafe { (copied(entry.pw_name), copied(entry.pw_dir)) };
+        let home = PathBuf::from(OsStr::from_bytes(home.unwrap_or_default().to_bytes()));
+        Self { name: name.unwrap_or_default(), uid: entry.pw_uid, gid: entry.pw_gid, home }
     }
 }
 
@@ -87,13 +87,21 @@ impl Group {
         let member = |number| {
             // SAFETY: the C library has set `gr_mem` to an array in the buffer, which outlives `entry`, of NUL-terminated strings and a null pointer
             // at its end; no element after that is read.
-            unsafe {
-                let name = *entry.gr_mem.add(number);
-                (!name.is_null()).then(|| CStr::from_ptr(name).to_owned())
-            }
+            unsafe { copied(*entry.gr_mem.add(number)) }
         };
-        Self { gid: entry.gr_gid, members: (0..).map_while(member).collect() }
+        let members = if entry.gr_mem.is_null() { Vec::new() } else { (0..).map_while(member).collect() };
+        Self { gid: entry.gr_gid, members }
     }
+}
+
+/// Copies a text of an entry; `None` if the pointer is null.
+///
+/// # Safety
+///
+/// Any other pointer is to a NUL-terminated string.
+unsafe fn copied(text: *const c_char) -> Option<CString> {
+    // SAFETY: the caller guarantees it.
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_owned())
 }
 
 /// Calls a function of the database with an increasing buffer until the entry fits, and converts the entry.
@@ -146,6 +154,16 @@ mod tests {
         assert!(User::by_id(3_999_999_999)?.is_none() && Group::by_id(3_999_999_999)?.is_none());
         assert!(User::by_name("nobody at all")?.is_none() && Group::by_name("no\0group")?.is_none());
         Ok(())
+    }
+
+    /// A module of the database may leave texts out.
+    #[test]
+    fn an_entry_without_texts_is_read() {
+        // SAFETY: both have numbers and pointers, which may be zero and null.
+        let (user, group) = unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
+        let user = User::of(&user);
+        assert_eq!((user.name.as_c_str(), user.home), (c"", PathBuf::new()));
+        assert!(Group::of(&group).members.is_empty());
     }
 
     /// As for a group with thousands of members.
