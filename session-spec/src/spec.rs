@@ -229,7 +229,7 @@ impl SessionSpec {
     #[doc(hidden)]
     pub fn push_rule(&mut self, rule: &Rule) {
         let entry = RuleEntry::new(rule);
-        if !self.rules.contains(&entry) {
+        if !self.rules.iter().any(|known| known.rule == entry.rule) {
             self.rules.push(entry);
         }
     }
@@ -258,6 +258,13 @@ impl SessionSpec {
     ///
     /// As [`SessionSpec::add_rule`].
     pub fn enable(&mut self, rule: &Rule) -> Result<bool, SpecError> {
+        // The text of an equal rule stays as it is: its limit and its statistic continue.
+        let replaced: Vec<_> = self.rules.iter().filter(|entry| entry.is_replaced_by(rule)).collect();
+        if let [entry] = &replaced[..]
+            && entry.rule.as_ref() == Ok(rule)
+        {
+            return Ok(false);
+        }
         let before = self.rules.clone();
         let place = self.rules.iter().position(|entry| entry.is_replaced_by(rule));
         self.rules.retain(|entry| !entry.is_replaced_by(rule));

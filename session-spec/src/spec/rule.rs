@@ -177,9 +177,17 @@ impl Rule {
     ///
     /// The first problem found.
     pub fn check(&self) -> Result<(), RuleError> {
-        let invalid = self.problem.as_deref().cloned();
+        self.check_parts()?;
         let limit = || self.limit.and_then(|limit| limit.check().err()).map(RuleProblem::Limit);
-        let problem = invalid.or_else(|| self.conflict()).or_else(limit);
+        self.conflict().or_else(limit).map_or(Ok(()), |problem| Err(self.error(problem)))
+    }
+
+    /// Checks that all parts could be parsed, whether or not they can be combined.
+    #[doc(hidden)]
+    pub fn check_parts(&self) -> Result<(), RuleError> {
+        // The pattern may be that of another rule, which is invalid.
+        let event = || NameRule::parse(self.event.text()).err().map(RuleProblem::Name);
+        let problem = self.problem.as_deref().cloned().or_else(event);
         problem.map_or(Ok(()), |problem| Err(self.error(problem)))
     }
 

@@ -311,6 +311,39 @@ fn a_rule_with_an_invalid_part_is_refused() -> Outcome {
     Ok(())
 }
 
+/// A pattern that could not be parsed stays invalid in another rule.
+#[test]
+fn an_invalid_pattern_makes_each_rule_invalid() -> Outcome {
+    let mut rule = Rule::new("sched:*").limit("5/s");
+    rule.event = Rule::new("sched").event;
+    let error = spec()?.add_rule(&rule).expect_err("it names no provider").to_string();
+    assert!(error.contains("rule `sched`: it names no provider"), "{error}");
+    Ok(())
+}
+
+/// A file keeps the texts of its rules, which may differ from those of equal rules.
+#[test]
+fn a_rule_equals_one_that_is_written_in_another_way() -> Outcome {
+    let same = [
+        ("level = \"info\"", Rule::new("a:*").level("<=info")),
+        ("limit = \"100k\"", Rule::new("a:*").limit(Limit::per_second(100_000))),
+        ("statistic = \"sample( 1/7 )\"", Rule::new("a:*").statistic("sample(1/7)")),
+    ];
+    for (text, rule) in same {
+        let text = format!("{}\n[[rule]]\nevent = \"a:*\"\n{text}\n", spec()?.to_toml()?);
+        let read = SessionSpec::parse_strictly(text.as_bytes())?;
+        let mut spec = read.clone();
+        assert_eq!((spec.add_rule(&rule), spec.enable(&rule)), (Ok(false), Ok(false)), "{text}");
+        spec.push_rule(&rule);
+        assert_eq!(spec, read, "{text}");
+        assert_eq!((spec.disable(&rule), read.clone().remove_rule(&rule)), (1, 1), "{text}");
+    }
+    let mut other = spec()?;
+    other.add_rule(&Rule::new("a:*").level("==info"))?;
+    assert_eq!(other.disable(&Rule::new("a:*").level("info")), 0);
+    Ok(())
+}
+
 /// An agent reports an unknown channel like any other part of a rule that it does not understand.
 #[test]
 fn a_rule_with_an_unknown_channel_does_not_affect_the_others() -> Outcome {

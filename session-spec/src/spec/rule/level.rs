@@ -6,7 +6,7 @@ use std::str::FromStr;
 use tracepoint_core::Level;
 
 /// A condition on levels. It compares their numbers: the smaller, the more important.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct LevelRule {
     /// As given: `info` or `<=info`.
     text: String,
@@ -42,6 +42,15 @@ impl LevelRule {
         }
     }
 }
+
+/// Compares what they select, not the texts: `info` is `<=info`.
+impl PartialEq for LevelRule {
+    fn eq(&self, other: &Self) -> bool {
+        (self.comparison, self.level) == (other.comparison, other.level)
+    }
+}
+
+impl Eq for LevelRule {}
 
 impl fmt::Display for LevelRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
