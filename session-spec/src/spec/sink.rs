@@ -176,6 +176,12 @@ impl SinkSpec {
 
     /// Checks the description.
     pub(super) fn check(&self) -> Result<(), SpecError> {
+        if let Self::Object(sink) = self {
+            return Err(SpecError::invalid(format!(
+                "the sink `{}` is an object of a program, and cannot be made from its description",
+                sink.name.as_deref().unwrap_or_default()
+            )));
+        }
         if let Some(path) = self.path().filter(|path| !path.is_absolute() || path.to_str().is_none()) {
             let path = path.display();
             return Err(SpecError::invalid(format!("the path of a sink must be absolute and UTF-8, unlike `{path}`")));
@@ -183,13 +189,9 @@ impl SinkSpec {
         match self {
             Self::Ctf(sink) => sink.check(),
             Self::Dt(sink) => sink.check(),
-            Self::Text(_) => Ok(()),
+            Self::Text(_) | Self::Object(_) => Ok(()),
             Self::Udp(sink) => sink.check(),
             Self::Stream(sink) => sink.stream.check(),
-            Self::Object(sink) => Err(SpecError::invalid(format!(
-                "the sink `{}` is an object of a program, and cannot be made from its description",
-                sink.name.as_deref().unwrap_or_default()
-            ))),
         }
     }
 

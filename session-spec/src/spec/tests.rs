@@ -114,6 +114,11 @@ fn unknown_values_are_reported() -> Outcome {
         ("kind = \"ctf\"\n", "", "a sink has no `kind`"),
         (
             "kind = \"ctf\"\nmax_size = 1073741824\npath = \"/tmp/out\"",
+            "kind = \"object\"\npath = \"out\"",
+            "is an object of a program",
+        ),
+        (
+            "kind = \"ctf\"\nmax_size = 1073741824\npath = \"/tmp/out\"",
             "kind = \"stream\"",
             "needs a table `stream` with `to`",
         ),
