@@ -14,9 +14,8 @@
 //! A program or a controller writes a description, the run directory stores it, and every process that it may concern reads it. A rule that
 //! a version does not understand becomes an entry with an error, so that older programs still apply the other rules.
 //!
-//! This crate starts no threads, and uses no files. It does not know where
-//! descriptions are stored, which process records, or how sinks are created: see `tracepoint-run-dir`, `tracepoint-session-io`,
-//! `tracepoint-session` and `tracepoint-controller`.
+//! This crate starts no threads, and uses no files. It does not know where descriptions are stored, which process records, or how sinks are
+//! created: see `tracepoint-run-dir`, `tracepoint-session-io`, `tracepoint-session` and `tracepoint-controller`.
 
 #![forbid(unsafe_code)]
 
