@@ -169,11 +169,13 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`SessionError::NoSuchRule`] if there is none. In a forked child and inside a probe, as [`stop`](Self::stop).
+    /// [`SessionError::NoSuchRule`] if there is none, [`SessionError::Rule`] if a part of `rule` is invalid. In a forked child and inside a
+    /// probe, as [`stop`](Self::stop).
     pub fn disable(&self, rule: impl Into<Rule>) -> Result<(), SessionError> {
         let rule = rule.into();
         let disable = |spec: &mut SessionSpec| match spec.disable(&rule) {
             0 => {
+                rule.check_parts()?;
                 let known: Vec<_> = spec.rules().flatten().map(ToString::to_string).collect();
                 let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
                 Err(SessionError::NoSuchRule { rule: rule.to_string(), known })

@@ -100,7 +100,8 @@ impl Disable {
         let default = if self.statistics.is_empty() { default } else { &["*"] };
         let rules = self.rules.rules(&controller, default)?;
         let rules = self.route.apply(with_each(&self.statistics, false, rules));
-        rules.iter().try_for_each(Rule::check).map_err(|error| Failure::Refused(error.to_string()))?;
+        // A limit or a channel beside a statistic is no conflict here: the rule may record as well.
+        rules.iter().try_for_each(Rule::check_parts).map_err(|error| Failure::Refused(error.to_string()))?;
         let session = controller.session(&self.name)?;
         let events = rules.iter().map(|rule| rule.event.text());
         let names: Vec<_> = events

@@ -349,6 +349,17 @@ fn a_rule_equals_one_that_is_written_in_another_way() -> Outcome {
     Ok(())
 }
 
+/// A rule that is disabled is named by its target and some of its conditions, which need not be those of a whole rule.
+#[test]
+fn a_rule_is_disabled_by_some_of_its_conditions() -> Outcome {
+    let mut spec = spec()?;
+    spec.add_rule(&Rule::new("a:*").statistic("count").record().limit("5/s").channel("flight"))?;
+    let some = Rule::new("a:*").statistic("count").limit("5/s").channel("flight");
+    assert_eq!((some.check().is_err(), some.check_parts(), spec.disable(&some)), (true, Ok(()), 1));
+    assert!(some.level("loud").check_parts().is_err());
+    Ok(())
+}
+
 /// An agent reports an unknown channel like any other part of a rule that it does not understand.
 #[test]
 fn a_rule_with_an_unknown_channel_does_not_affect_the_others() -> Outcome {

@@ -75,6 +75,8 @@ fn rules_are_added_and_removed_while_recording() -> Outcome {
         message.starts_with("the session has no rule `changing:step`; it has `changing:other` --limit"),
         "{message}"
     );
+    let message = session.disable(Rule::new("changing:other").level("loud")).expect_err("no such level").to_string();
+    assert!(message.starts_with("rule `changing:other`: the level `loud` cannot be used"), "{message}");
     assert!(on().is_empty(), "nothing has changed");
     let summary = session.stop()?;
     let event = |name: &str| summary.events().iter().find(|event| event.name == name).cloned().unwrap_or_default();
