@@ -1,8 +1,8 @@
 //! Serves metrics over HTTP. One thread handles many connections at once, so that a slow peer delays no other.
 
-use crate::argument_error::ArgumentError;
 mod connection;
 
+use crate::argument_error::ArgumentError;
 use crate::failure::{Failure, Outcome, VerbResult};
 use crate::interrupt::WaitingInterrupt;
 use crate::message;

@@ -45,7 +45,7 @@ const PROGRAMS_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct Report {
     /// The process that sent it, in this pid namespace; 0 if it is in another one, or if the listener detected the condition itself.
     pub sender: u32,
-    /// What it is.
+    /// The message, or the condition.
     pub kind: ReportKind,
 }
 
