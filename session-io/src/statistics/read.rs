@@ -154,6 +154,8 @@ impl SessionStatistics {
 
 fn read_one(dir: &PrivateDir, open: &mut Option<(String, CheckedFd<File>)>, entry: &Entry) -> io::Result<Snapshot> {
     let bad = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
+    // Without the part that is not understood, it would be another rule.
+    entry.rule.check_parts().map_err(|error| bad(error.to_string()))?;
     if open.as_ref().is_none_or(|(name, _)| *name != entry.file) {
         if entry.file.contains('/') {
             return Err(bad("it is in another directory".to_owned()));
@@ -174,4 +176,25 @@ fn copy(file: &File, start: u64, words: usize) -> io::Result<Box<[AtomicU64]>> {
     file.read_exact_at(&mut bytes, start)?;
     let word = |bytes: &[u8]| AtomicU64::new(bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)));
     Ok(bytes.chunks_exact(8).map(word).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A process of a newer version may have a filter that this version does not understand.
+    #[test]
+    fn a_statistic_of_a_rule_that_is_not_understood_is_left_out() -> Result<(), Box<dyn std::error::Error>> {
+        let temp = tempfile::tempdir()?;
+        let session = PrivateDir::at(temp.path())?;
+        let rule = Rule::new("a:*").filter("n > 1");
+        let entry =
+            Entry { file: "f".to_owned(), offset: 0, words: 1, event: "a:b".to_owned(), rule, is_duration: false };
+        let list = serde_json::to_string(&Index::new(vec![entry]))?.replace("n > 1", "n >");
+        session.subdir(STATISTICS)?.replace(&format!("7-1{SUFFIX}"), list.as_bytes())?;
+        let read = SessionStatistics::read(&session, |_| false);
+        assert!(read.processes[0].statistics.is_empty(), "{read:?}");
+        assert!(read.unreadable.len() == 1 && read.unreadable[0].contains("the filter cannot be used"), "{read:?}");
+        Ok(())
+    }
 }
