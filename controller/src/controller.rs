@@ -120,8 +120,8 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// [`ControlError::SessionSpec`] if a packet of a session that streams would take more than 10 s, in which case nothing is changed; and if the
-    /// file cannot be written.
+    /// [`ControlError::SessionSpec`] if a packet of a session that streams would take more than 10 s, in which case nothing is changed; and
+    /// if the file cannot be written.
     pub fn set_bandwidth(&self, rate: Option<u64>) -> Result<(), ControlError> {
         if let Some(rate) = rate {
             let named = |name: String| Some((NamedSession::new(self, &name).spec().ok()?, name));
@@ -250,8 +250,8 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// [`ControlError::NoSession`] if there is none, [`ControlError::SessionInCode`] if a program has started it in code, [`ControlError::SessionName`]
-    /// if the name is invalid.
+    /// [`ControlError::NoSession`] if there is none, [`ControlError::SessionInCode`] if a program has started it in code,
+    /// [`ControlError::SessionName`] if the name is invalid.
     pub fn session(&self, name: &str) -> Result<NamedSession<'_>, ControlError> {
         check_name(name).map_err(|error| ControlError::name(&error))?;
         // For a current session, the other sessions need not be read.
@@ -277,9 +277,10 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// [`ControlError::SessionExists`] or [`ControlError::SessionInCode`] if there is one of that name; [`ControlError::SessionName`] or [`ControlError::SessionSpec`]
-    /// if the name or the description is invalid, a packet of its streams would take more than 10 s at the [cap](Self::bandwidth) of the
-    /// run directory, or a sink cannot [replace](tracepoint_session_spec::CtfSinkSpec::existing) the contents of its directory.
+    /// [`ControlError::SessionExists`] or [`ControlError::SessionInCode`] if there is one of that name; [`ControlError::SessionName`] or
+    /// [`ControlError::SessionSpec`] if the name or the description is invalid, a packet of its streams would take more than 10 s at the
+    /// [cap](Self::bandwidth) of the run directory, or a sink cannot [replace](tracepoint_session_spec::CtfSinkSpec::existing) the contents
+    /// of its directory.
     pub fn create(&self, name: &str, spec: &SessionSpec) -> Result<NamedSession<'_>, ControlError> {
         check_name(name).map_err(|error| ControlError::name(&error))?;
         let cap = || self.bandwidth().ok()?.rate;
