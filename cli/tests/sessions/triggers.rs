@@ -64,7 +64,7 @@ fn a_listener_watches_and_notifies() -> Outcome {
     assert!(refused.contains("no process listens") && refused.contains("tracectl listen"), "{refused}");
     place.well(&["create", "flight", "-e", "shop:*", "--wait", "--start"]);
     let (code, _, err) = place.tracectl(&["trigger", "killed", "notify", "stop"]);
-    assert!(code == Some(0) && err.contains("note: trigger t1 of flight: nobody watches"), "{err}");
+    assert!(code == Some(0) && err.contains("note: trigger t1 of flight: its condition is noticed by"), "{err}");
     assert!(triggers(&place)["triggers"][0]["missing"].as_str().is_some_and(|text| text.contains("tracectl listen")));
     let mut dies = place.start("triggers::a_listener_watches_and_notifies");
     // A trigger that could never act is refused, unless it is for later processes.

@@ -37,7 +37,7 @@ impl Watchers {
         }
         let in_process = trigger.when.is_noticed_in_process();
         if trigger.when != TriggerCondition::CoreDump && !in_process && !is_recorded {
-            return Some("nobody watches for its condition: no `tracectl listen` runs");
+            return Some("its condition is noticed by `tracectl listen`, which does not run");
         }
         let needs = |action: &TriggerAction| {
             matches!(action, TriggerAction::Notify) || (in_process && matches!(action, TriggerAction::Run(_)))

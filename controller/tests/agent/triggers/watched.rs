@@ -94,7 +94,7 @@ fn what_came_before_the_listener_does_not_count() -> Outcome {
     let (mut before, mut after) = (place.start(TEST), place.start(TEST));
     place.until_recorded(&session, 5);
     let missing = || Watchers::of(&place.run_dir()).missing(&status(&session));
-    assert!(missing().is_some_and(|text| text.contains("nobody watches")), "{:?}", missing());
+    assert!(missing().is_some_and(|text| text.contains("its condition is noticed by")), "{:?}", missing());
     before.kill();
     let _listening = Listening::start(&place.run_dir());
     assert_eq!(missing(), None);
