@@ -1,32 +1,53 @@
 //! The public API of the facade: the exported names, and the public methods, fields and variants of each type.
 //!
-//! Types are found by their names in the sources of the crates that the facade re-exports. Hidden items are left out.
+//! Names are followed through the re-exports of the crates to the module that defines them, because several types have the same name. Hidden items
+//! are left out.
 
+use crate::modules::name_of;
 use crate::{root, rust_files};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
 use syn::{Attribute, ImplItem, Item, TraitItem, Type, UseTree, Visibility};
 
-/// The crates whose items the facade re-exports.
-const CRATES: [&str; 10] =
-    ["core", "ring", "session", "session-spec", "session-io", "run-dir", "controller", "sinks", "probes", "reader"];
+/// The facade, and the crates whose items it re-exports.
+const CRATES: [&str; 13] = [
+    "tracepoint",
+    "core",
+    "ring",
+    "session",
+    "session-spec",
+    "session-io",
+    "run-dir",
+    "controller",
+    "sinks",
+    "probes",
+    "reader",
+    "datatrace",
+    "wire",
+];
+
+/// Maximum number of imports through which a name is followed.
+const MAX_IMPORTS: usize = 16;
+
+/// A module: the folder of its crate, and its path from the crate's root.
+type Place = (&'static str, Vec<String>);
+
+/// The content of a module.
+#[derive(Default)]
+struct Module {
+    items: Vec<Item>,
+    /// The path of each name that a `use` introduces.
+    imports: BTreeMap<String, Vec<String>>,
+    /// The paths that are imported with `*`.
+    globs: Vec<Vec<String>>,
+    /// The members of the public types that it defines.
+    types: BTreeMap<String, BTreeSet<String>>,
+}
 
 /// The exported names, with the members of each type.
 #[derive(Default)]
 pub struct Api {
     /// Members by the path of the type, or of another item, within the facade.
     pub names: BTreeMap<String, BTreeSet<String>>,
-    /// The public types of all crates, by folder and name.
-    types: BTreeMap<(&'static str, String), Members>,
-    /// The modules that are files of their own and exported by the root of their crate.
-    modules: BTreeSet<PathBuf>,
-}
-
-/// The members of the types of one name.
-#[derive(Default)]
-struct Members {
-    is_public: bool,
-    names: BTreeSet<String>,
 }
 
 impl Api {
@@ -36,158 +57,207 @@ impl Api {
     ///
     /// If a source cannot be read.
     pub fn read() -> Self {
-        let mut api = Self::default();
+        let mut sources = Sources::default();
         for folder in CRATES {
-            for path in rust_files(&root().join(folder).join("src")) {
-                let file = parse(&std::fs::read_to_string(&path).expect("a source"));
-                if path.ends_with("src/lib.rs") {
-                    let modules = file.items.iter().filter_map(|item| match item {
-                        Item::Mod(item) if is_public(&item.vis, &item.attrs) && item.content.is_none() => {
-                            Some(file_of(&path, &item.ident.to_string()))
-                        }
-                        _ => None,
-                    });
-                    api.modules.extend(modules);
-                }
-                api.add_types(folder, &file.items);
+            let source = root().join(folder).join("src");
+            for path in rust_files(&source) {
+                let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+                sources.add((folder, name_of(&source, &path)), syn::parse_file(&text).expect("Rust").items);
             }
         }
-        api.module(&root().join("tracepoint/src/lib.rs"), "");
+        sources.add_methods();
+        let mut api = Self::default();
+        api.exports(&sources, &("tracepoint", Vec::new()), "");
         api
     }
 
-    /// Adds the exports of a module's file.
-    fn module(&mut self, file: &Path, prefix: &str) {
-        let text = std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        self.items(&parse(&text).items, file, prefix);
-    }
-
-    fn items(&mut self, items: &[Item], file: &Path, prefix: &str) {
-        for item in items {
+    /// Adds the exports of a module.
+    fn exports(&mut self, sources: &Sources, place: &Place, prefix: &str) {
+        for item in &sources.0[place].items {
             let (vis, attributes, name) = match item {
-                Item::Use(item) if is_public(&item.vis, &item.attrs) => {
-                    self.leaves(&item.tree, &mut Vec::new(), prefix);
-                    continue;
-                }
-                Item::Mod(item) if is_public(&item.vis, &item.attrs) => {
-                    let (name, inner) = (item.ident.to_string(), format!("{prefix}{}::", item.ident));
-                    self.names.entry(format!("{prefix}{name}")).or_default();
-                    match &item.content {
-                        Some((_, items)) => self.items(items, file, &inner),
-                        None => self.module(&file_of(file, &name), &inner),
+                Item::Use(item) => {
+                    if is_public(&item.vis, &item.attrs) {
+                        for (name, path) in leaves(&item.tree) {
+                            let name =
+                                name.expect("the facade and the modules that it exports list their names, without `*`");
+                            self.name(sources, place, &path, &format!("{prefix}{name}"));
+                        }
                     }
                     continue;
                 }
                 Item::Struct(item) => (&item.vis, &item.attrs, &item.ident),
                 Item::Enum(item) => (&item.vis, &item.attrs, &item.ident),
                 Item::Trait(item) => (&item.vis, &item.attrs, &item.ident),
+                Item::Mod(item) => (&item.vis, &item.attrs, &item.ident),
                 Item::Fn(item) => (&item.vis, &item.attrs, &item.sig.ident),
                 Item::Const(item) => (&item.vis, &item.attrs, &item.ident),
                 Item::Type(item) => (&item.vis, &item.attrs, &item.ident),
                 _ => continue,
             };
             if is_public(vis, attributes) {
-                self.name(&[], &name.to_string(), &name.to_string(), prefix);
+                self.name(sources, place, &[name.to_string()], &format!("{prefix}{name}"));
             }
         }
     }
 
-    fn leaves(&mut self, tree: &UseTree, path: &mut Vec<String>, prefix: &str) {
-        match tree {
-            UseTree::Path(tree) => {
-                path.push(tree.ident.to_string());
-                self.leaves(&tree.tree, path, prefix);
-                path.pop();
+    /// Adds the item at `path`, seen from `place`, as `exported`, with its members.
+    fn name(&mut self, sources: &Sources, place: &Place, path: &[String], exported: &str) {
+        let members = self.names.entry(exported.to_owned()).or_default();
+        match sources.find(place, path, MAX_IMPORTS) {
+            Some((place, Some(name))) => members.extend(sources.0[&place].types[&name].iter().cloned()),
+            Some((place, None)) if sources.is_exported(&place) => {
+                self.exports(sources, &place, &format!("{exported}::"));
             }
-            UseTree::Group(group) => group.items.iter().for_each(|tree| self.leaves(tree, path, prefix)),
-            UseTree::Name(tree) => self.name(path, &tree.ident.to_string(), &tree.ident.to_string(), prefix),
-            UseTree::Rename(tree) => self.name(path, &tree.ident.to_string(), &tree.rename.to_string(), prefix),
-            UseTree::Glob(_) => panic!("the facade lists its exports, and has no `*`"),
+            // A function, a constant, a macro, or an item of another crate.
+            _ => {}
         }
     }
+}
 
-    /// Adds the item `name` of a crate, exported as `exported`, with its members.
-    fn name(&mut self, path: &[String], name: &str, exported: &str, prefix: &str) {
-        let folder = path.first().and_then(|package| package.strip_prefix("tracepoint_"));
-        let folder = folder.map(|folder| folder.replace('_', "-"));
-        let first = CRATES.into_iter().find(|other| folder.as_deref() == Some(other));
-        let crates = || first.into_iter().chain(CRATES);
-        let is_type = name.starts_with(char::is_uppercase) && name.contains(char::is_lowercase);
-        let members = is_type.then(|| crates().find_map(|folder| self.members(folder, name))).flatten().cloned();
-        let full_name = format!("{prefix}{exported}");
-        self.names.entry(full_name.clone()).or_default().extend(members.unwrap_or_default());
-        // A module of another crate is a list of names as well; a crate is one by its root.
-        let source = |folder: &str| root().join(folder).join("src");
-        let file = match name.strip_prefix("tracepoint_") {
-            Some(folder) => Some(source(folder).join("lib.rs")),
-            None => crates()
-                .map(|folder| source(folder).join(format!("{name}.rs")))
-                .find(|file| self.modules.contains(file)),
-        };
-        if let Some(file) = file {
-            self.module(&file, &format!("{full_name}::"));
-        }
-    }
+/// The modules of all crates.
+#[derive(Default)]
+struct Sources(BTreeMap<Place, Module>);
 
-    /// The members of the public types of that name in a crate; `None` if it has none.
-    fn members(&self, folder: &'static str, name: &str) -> Option<&BTreeSet<String>> {
-        self.types.get(&(folder, name.to_owned())).filter(|members| members.is_public).map(|members| &members.names)
-    }
-
-    /// Adds the public types that a module of a crate defines, and the methods that it implements.
-    fn add_types(&mut self, folder: &'static str, items: &[Item]) {
-        let mut add = |name: String, is_public: bool, names: Vec<String>| {
-            let members = self.types.entry((folder, name)).or_default();
-            members.is_public |= is_public;
-            members.names.extend(names);
-        };
-        for item in items {
+impl Sources {
+    /// Adds a module, and those without files of their own in it.
+    fn add(&mut self, place: Place, items: Vec<Item>) {
+        let mut module = Module::default();
+        for item in &items {
             match item {
-                Item::Struct(item) if is_public(&item.vis, &item.attrs) => {
-                    let fields = item.fields.iter().filter(|field| is_public(&field.vis, &field.attrs));
-                    let names = fields.filter_map(|field| Some(field.ident.as_ref()?.to_string()));
-                    add(item.ident.to_string(), true, names.collect());
-                }
-                Item::Enum(item) if is_public(&item.vis, &item.attrs) => {
-                    let variants = item.variants.iter().filter(|variant| !is_hidden(&variant.attrs));
-                    add(item.ident.to_string(), true, variants.map(|variant| variant.ident.to_string()).collect());
-                }
-                Item::Trait(item) if is_public(&item.vis, &item.attrs) => {
-                    let methods = item.items.iter().filter_map(|item| match item {
-                        TraitItem::Fn(item) if !is_hidden(&item.attrs) => Some(format!("{}()", item.sig.ident)),
-                        _ => None,
-                    });
-                    add(item.ident.to_string(), true, methods.collect());
-                }
-                Item::Impl(item) if item.trait_.is_none() && !is_hidden(&item.attrs) => {
-                    let Type::Path(ty) = &*item.self_ty else { continue };
-                    let Some(ty) = ty.path.segments.last() else { continue };
-                    let methods = item.items.iter().filter_map(|item| match item {
-                        ImplItem::Fn(item) if is_public(&item.vis, &item.attrs) => {
-                            Some(format!("{}()", item.sig.ident))
+                Item::Use(item) => {
+                    for (name, path) in leaves(&item.tree) {
+                        match name {
+                            Some(name) => drop(module.imports.insert(name, path)),
+                            None => module.globs.push(path),
                         }
-                        ImplItem::Const(item) if is_public(&item.vis, &item.attrs) => Some(item.ident.to_string()),
-                        _ => None,
-                    });
-                    add(ty.ident.to_string(), false, methods.collect());
+                    }
                 }
-                _ => {}
+                Item::Mod(item) => {
+                    if let Some((_, items)) = &item.content {
+                        let inner = [&place.1[..], &[item.ident.to_string()]].concat();
+                        self.add((place.0, inner), items.clone());
+                    }
+                }
+                _ => module.types.extend(type_of(item)),
             }
         }
+        module.items = items;
+        self.0.insert(place, module);
+    }
+
+    /// Adds the methods to the types for which they are implemented.
+    fn add_methods(&mut self) {
+        let mut found = Vec::new();
+        for (place, module) in &self.0 {
+            for item in &module.items {
+                let Item::Impl(item) = item else { continue };
+                let Type::Path(ty) = &*item.self_ty else { continue };
+                if item.trait_.is_some() || is_hidden(&item.attrs) {
+                    continue;
+                }
+                let path: Vec<_> = ty.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+                if let Some((place, Some(name))) = self.find(place, &path, MAX_IMPORTS) {
+                    found.push((place, name, methods(&item.items)));
+                }
+            }
+        }
+        for (place, name, methods) in found {
+            let types = self.0.get_mut(&place).map(|module| &mut module.types);
+            types.and_then(|types| types.get_mut(&name)).expect("a type that was found").extend(methods);
+        }
+    }
+
+    /// Whether a module is the root of a crate or public: a private one can have the name of a function.
+    fn is_exported(&self, (folder, names): &Place) -> bool {
+        let Some((last, parents)) = names.split_last() else { return true };
+        let is_it =
+            |item: &Item| matches!(item, Item::Mod(item) if item.ident == last && is_public(&item.vis, &item.attrs));
+        self.0.get(&(*folder, parents.to_vec())).is_some_and(|module| module.items.iter().any(is_it))
+    }
+
+    /// The module that a path names, or the module and the name of a type.
+    fn find(&self, place: &Place, path: &[String], imports: usize) -> Option<(Place, Option<String>)> {
+        let module = self.0.get(place)?;
+        let Some((first, rest)) = path.split_first() else { return Some((place.clone(), None)) };
+        let (folder, names) = place;
+        match first.as_str() {
+            "crate" => return self.find(&(folder, Vec::new()), rest, imports),
+            "self" => return self.find(place, rest, imports),
+            "super" => return self.find(&(folder, names.split_last()?.1.to_vec()), rest, imports),
+            _ => {}
+        }
+        if rest.is_empty() && module.types.contains_key(first) {
+            return Some((place.clone(), Some(first.clone())));
+        }
+        let child = (*folder, [&names[..], std::slice::from_ref(first)].concat());
+        if self.0.contains_key(&child) {
+            return self.find(&child, rest, imports);
+        }
+        let imports = imports.checked_sub(1)?;
+        if let Some(target) = module.imports.get(first).filter(|target| target[..] != path[..1]) {
+            return self.find(place, &[target, rest].concat(), imports);
+        }
+        let package = first.strip_prefix("tracepoint_").unwrap_or(first).replace('_', "-");
+        let is_package = first.starts_with("tracepoint_") || first == "datatrace";
+        if let Some(folder) = CRATES.into_iter().find(|folder| is_package && *folder == package) {
+            return self.find(&(folder, Vec::new()), rest, imports);
+        }
+        let globs = module.globs.iter().filter_map(|glob| self.find(place, glob, imports));
+        globs.filter(|(_, name)| name.is_none()).find_map(|(place, _)| self.find(&place, path, imports))
     }
 }
 
-fn parse(text: &str) -> syn::File {
-    syn::parse_file(text).expect("Rust")
+/// Each path of a `use`, with the name that it introduces; `None` for `*`.
+fn leaves(tree: &UseTree) -> Vec<(Option<String>, Vec<String>)> {
+    let leaf = |name: &syn::Ident, item: &syn::Ident| vec![(Some(name.to_string()), vec![item.to_string()])];
+    match tree {
+        UseTree::Path(tree) => {
+            let first = tree.ident.to_string();
+            let with_first = |(name, rest): (Option<String>, Vec<String>)| match &rest[..] {
+                [last] if last == "self" => {
+                    (name.filter(|name| name != "self").or(Some(first.clone())), vec![first.clone()])
+                }
+                _ => (name, [std::slice::from_ref(&first), &rest[..]].concat()),
+            };
+            leaves(&tree.tree).into_iter().map(with_first).collect()
+        }
+        UseTree::Group(group) => group.items.iter().flat_map(leaves).collect(),
+        UseTree::Name(tree) => leaf(&tree.ident, &tree.ident),
+        UseTree::Rename(tree) => leaf(&tree.rename, &tree.ident),
+        UseTree::Glob(_) => vec![(None, Vec::new())],
+    }
 }
 
-/// The file of a module that another file declares.
-fn file_of(parent: &Path, name: &str) -> PathBuf {
-    let directory = match parent.file_stem().and_then(|stem| stem.to_str()) {
-        Some("lib") => parent.with_file_name(""),
-        _ => parent.with_extension(""),
-    };
-    directory.join(format!("{name}.rs"))
+/// The name and the members of a public type.
+fn type_of(item: &Item) -> Option<(String, BTreeSet<String>)> {
+    match item {
+        Item::Struct(item) if is_public(&item.vis, &item.attrs) => {
+            let fields = item.fields.iter().filter(|field| is_public(&field.vis, &field.attrs));
+            Some((item.ident.to_string(), fields.filter_map(|field| Some(field.ident.as_ref()?.to_string())).collect()))
+        }
+        Item::Enum(item) if is_public(&item.vis, &item.attrs) => {
+            let variants = item.variants.iter().filter(|variant| !is_hidden(&variant.attrs));
+            Some((item.ident.to_string(), variants.map(|variant| variant.ident.to_string()).collect()))
+        }
+        Item::Trait(item) if is_public(&item.vis, &item.attrs) => {
+            let methods = item.items.iter().filter_map(|item| match item {
+                TraitItem::Fn(item) if !is_hidden(&item.attrs) => Some(format!("{}()", item.sig.ident)),
+                _ => None,
+            });
+            Some((item.ident.to_string(), methods.collect()))
+        }
+        _ => None,
+    }
+}
+
+/// The public methods and constants of an implementation.
+fn methods(items: &[ImplItem]) -> Vec<String> {
+    let methods = items.iter().filter_map(|item| match item {
+        ImplItem::Fn(item) if is_public(&item.vis, &item.attrs) => Some(format!("{}()", item.sig.ident)),
+        ImplItem::Const(item) if is_public(&item.vis, &item.attrs) => Some(item.ident.to_string()),
+        _ => None,
+    });
+    methods.collect()
 }
 
 fn is_public(vis: &Visibility, attributes: &[Attribute]) -> bool {

@@ -85,7 +85,7 @@ impl Modules {
 }
 
 /// `src/a/b.rs` is `a::b`, and so is `src/a/b/mod.rs`.
-fn name_of(source: &Path, path: &Path) -> Name {
+pub(crate) fn name_of(source: &Path, path: &Path) -> Name {
     let relative = path.strip_prefix(source).expect("below the source directory").with_extension("");
     let mut name: Name = relative.iter().map(|part| part.to_string_lossy().into_owned()).collect();
     if name.last().is_some_and(|last| last == "mod") || matches!(&name[..], [only] if only == "lib" || only == "main") {
