@@ -69,7 +69,7 @@ pub use trace_info::{ClockInfo, ProcessInfo, TraceInfo};
 pub use tracepoint_ring::channel::{Packet, StreamId};
 /// Decodes packets, for sinks that look at single events.
 pub mod decode {
-    pub use tracepoint_reader::{Event, Metadata, PacketDecoder, Value};
+    pub use tracepoint_reader::{Damage, Event, Metadata, PacketDecoder, Value};
 }
 #[cfg(feature = "stream")]
 pub use stream::StreamSink;

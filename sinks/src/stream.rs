@@ -40,9 +40,12 @@ mod worker;
 
 pub use crate::bandwidth::Bandwidth;
 pub use crate::bucket::{Bucket, BucketWords};
-pub use crate::destination::{DEFAULT_MTU, DEFAULT_SYNC_INTERVAL, Destination, flush_age};
+pub use crate::destination::{DEFAULT_MTU, DEFAULT_SYNC_INTERVAL, Destination, DestinationError, flush_age};
 pub use crate::stream_stats::{LostPackets, StreamStats, StreamWatch};
 #[doc(hidden)]
 pub use driver::Driver;
 pub use options::{DEFAULT_RESEND_BUFFER, StreamOptions};
 pub use sink::StreamSink;
+#[cfg(feature = "nats")]
+pub use tracepoint_wire::nats::{Broker, BrokerUrlError};
+pub use tracepoint_wire::stream::SharedKey;

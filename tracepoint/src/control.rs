@@ -31,7 +31,8 @@
 //! |---|---|
 //! | list processes, their tracepoints and sessions | [`Controller`], [`Application`], [`TracepointInfo`], [`SessionInCode`] |
 //! | create, change and end a session | [`NamedSession`], with a [`SessionSpec`](crate::session::SessionSpec); [`end_with_this_process`] |
-//! | learn what each process did | [`Ack`], [`Acknowledgements`], [`DestroyResult`]; [`UnmatchedRule`] rules |
+//! | learn what each process did | [`Ack`], [`Acknowledgements`], [`DestroyResult`]; [`SilenceReason`], [`MissingFeature`], [`UnmatchedRule`] for what it did not |
+//! | find the rings of sessions that are over | [`Leftover`] |
 //! | record processes that have no sinks | [`Recorder`], [`RecordedProcess`] |
 //! | read statistics | [`SessionStatistics`], [`ProcessStatistics`] |
 //!
@@ -41,13 +42,13 @@
 //! Next: [`trigger`](crate::trigger), to act when something happens; the book: *Control from outside*, *The run directory*.
 
 pub use tracepoint_controller::{
-    Acknowledgements, Application, Controller, DestroyResult, Mismatch, NamedSession, RecordedProcess, Recorder,
-    SessionInCode, UnmatchedRule,
+    Acknowledgements, Application, Controller, DestroyResult, Leftover, Mismatch, MissingFeature, NamedSession,
+    RecordedProcess, Recorder, SessionInCode, SilenceReason, UnmatchedRule,
 };
 pub use tracepoint_reader::process::{ProcessKey, ProcessKeyError};
 pub use tracepoint_run_dir::{
-    Ack, AckState, AppStatus, ApplicationInfo, ArgumentInfo, FieldInfo, RotationResult, RuleAck, TracepointInfo,
-    TracepointKind, TriggerAck,
+    Ack, AckState, AppStatus, ApplicationInfo, ArgumentInfo, BandwidthUse, FieldInfo, RotationResult, RuleAck,
+    StreamStatus, TracepointInfo, TracepointKind, TriggerAck,
 };
 pub use tracepoint_session_io::ControlError;
 pub use tracepoint_session_io::owner::end_with_this_process;

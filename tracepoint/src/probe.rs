@@ -1,7 +1,7 @@
 //! Probes: functions with a tracepoint's exact argument types, connected while the program runs.
 //!
 //! [`define_trace!`](crate::define_trace) generates `register_trace_NAME` and `unregister_trace_NAME` for each tracepoint. A tool that is not
-//! built with the declaring crate finds the tracepoint by its name:
+//! built with the declaring crate finds the tracepoint by its name, and gets a `Probe<Dynamic>`:
 //!
 //! ```
 //! use tracepoint::probe::RegisterError;
@@ -24,6 +24,7 @@
 //!
 //! Next: [`probes`](crate#feature-flags) (feature `session`) for counts and histograms, [`marker`](crate::marker) for events of any type.
 
+pub use tracepoint_core::probe::Dynamic;
 pub use tracepoint_core::{
     MAX_PROBE_DEPTH, Probe, RegisterError, SiteSwitchError, in_probe, silence_panics, synchronize,
 };

@@ -38,7 +38,8 @@
 //! Next: [`sinks`](crate::sinks), [`trigger`](crate::trigger), [`testing`](crate::testing); the book: *Sessions in code*, *Channels, memory
 //! and losses*.
 
-pub use tracepoint_reader::RecoverError;
+pub use tracepoint_core::channel::{ConfigError, TooManyEvents};
+pub use tracepoint_reader::{ReadError, RecoverError};
 pub use tracepoint_run_dir::{
     Counters, DirError, Notice, OverBudget, Rights, RingDirError, RunDir, RunDirError, StateDumpStatus,
 };
@@ -50,7 +51,9 @@ pub use tracepoint_session_io::SnapshotSummary;
 pub use tracepoint_session_io::statistics::StatisticResult;
 pub use tracepoint_session_spec::{
     BudgetSpec, ChannelSpec, CpuPercent, CpuPercentError, CtfSinkSpec, DrainedBy, DropPolicy, DtSinkSpec,
-    ExistingTraces, Limit, LimitError, Limits, NameError, Rule, RuleError, RuleProblem, RuleStatistic, SessionSpec,
+    ExistingTraces, LevelError, LevelRule, Limit, LimitError, Limits, NameError, NameRule, NameRuleError,
+    ObjectSinkSpec, ProgramPattern, Rule, RuleError, RuleProblem, RuleStatistic, RuleStatisticError, SessionSpec,
     SinkSource, SinkSpec, SpecError, State, StreamSinkSpec, StreamSpec, TextSinkSpec, UdpSinkSpec,
 };
+pub use tracepoint_sinks::consumer_loop::DrainCounters;
 pub use tracepoint_sinks::own_thread::inherit_scheduling;

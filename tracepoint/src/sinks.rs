@@ -32,6 +32,7 @@
 //!
 //! Next: [`Sink`] and [`decode`] for a sink of your own; the book: *Extending it*.
 
+pub use tracepoint_reader::text::{Style, TextOptions, TimeFormat};
 pub use tracepoint_sinks::{
     ChannelDescription, ClockInfo, CtfError, CtfSink, EventDescription, NewEvents, Packet, ProcessInfo, Sink,
     SinkError, SinkId, SinkReport, StreamId, StreamInfo, TextSink, TraceInfo, TraceStart, account, decode,

@@ -38,4 +38,6 @@ pub use tracepoint_controller::trigger::{
     Report, ReportKind, SUBSCRIBE, Subscription, TriggerError, TriggerOptions, TriggerState, TriggerStatus,
     trigger_fire, trigger_remove, trigger_report, trigger_set,
 };
-pub use tracepoint_session_spec::{Threshold, TriggerAction, TriggerCondition, TriggerSpec};
+pub use tracepoint_session_spec::{
+    Threshold, ThresholdError, TriggerAction, TriggerCondition, TriggerPartError, TriggerSpec,
+};

@@ -11,31 +11,34 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tracepoint::clock::{Clock, ClockInUse, select};
 use tracepoint::control::{
-    Ack, AckState, Acknowledgements, AppStatus, Application, ApplicationInfo, ArgumentInfo, ControlError, Controller,
-    DestroyResult, FieldInfo, Mismatch, NamedSession, ProcessKey, ProcessKeyError, ProcessStatistics, RecordedProcess,
-    Recorder, Rotation, RotationResult, RuleAck, SessionInCode, SessionStatistics, TracepointInfo, TracepointKind,
-    TriggerAck, UnmatchedRule,
+    Ack, AckState, Acknowledgements, AppStatus, Application, ApplicationInfo, ArgumentInfo, BandwidthUse, ControlError,
+    Controller, DestroyResult, FieldInfo, Leftover, Mismatch, MissingFeature, NamedSession, ProcessKey,
+    ProcessKeyError, ProcessStatistics, RecordedProcess, Recorder, Rotation, RotationResult, RuleAck, SessionInCode,
+    SessionStatistics, SilenceReason, StreamStatus, TracepointInfo, TracepointKind, TriggerAck, UnmatchedRule,
 };
 use tracepoint::field::{Base, ByteOrder, Elements, EnumLabel, FieldDescriptor, FieldType, IntegerType, Value};
 use tracepoint::marker::{Decision, FieldRange, FieldView, MarkerDescriptor, Subscriber};
-use tracepoint::probe::{RegisterError, SiteSwitchError};
+use tracepoint::probe::{Dynamic, RegisterError, SiteSwitchError};
 use tracepoint::runtime::{Argument, Location, ParseLevelError, Platform, TracepointNotFound};
 use tracepoint::session::{
-    AgentBuilder, AgentError, BudgetSpec, ChannelSpec, Counters, CpuPercent, CpuPercentError, CtfSinkSpec, DirError,
-    DrainedBy, DropPolicy, DtSinkSpec, Dump, ExistingTraces, Limit, LimitError, Limits, NameError, Notice, OverBudget,
-    RecoverError, Rights, RingDirError, RuleError, RuleProblem, RuleStatistic, RunDir, RunDirError, SessionBuilder,
-    SessionError, SessionSpec, SinkFailure, SinkSource, SinkSpec, SnapshotSummary, SpecError, State, StateDump,
-    StateDumpStatus, StatisticResult, Status, StreamSinkSpec, StreamSpec, Summary, TextSinkSpec, UdpSinkSpec,
+    AgentBuilder, AgentError, BudgetSpec, ChannelSpec, ConfigError, Counters, CpuPercent, CpuPercentError, CtfSinkSpec,
+    DirError, DrainCounters, DrainedBy, DropPolicy, DtSinkSpec, Dump, ExistingTraces, LevelError, LevelRule, Limit,
+    LimitError, Limits, NameError, NameRule, NameRuleError, Notice, ObjectSinkSpec, OverBudget, ProgramPattern,
+    ReadError, RecoverError, Rights, RingDirError, RuleError, RuleProblem, RuleStatistic, RuleStatisticError, RunDir,
+    RunDirError, SessionBuilder, SessionError, SessionSpec, SinkFailure, SinkSource, SinkSpec, SnapshotSummary,
+    SpecError, State, StateDump, StateDumpStatus, StatisticResult, Status, StreamSinkSpec, StreamSpec, Summary,
+    TextSinkSpec, TooManyEvents, UdpSinkSpec,
 };
 use tracepoint::sinks::{
     ChannelDescription, ClockInfo, CtfError, CtfSink, DtError, DtSink, EventDescription, NewEvents, Packet,
-    ProcessInfo, Sink, SinkError, SinkId, SinkReport, StreamId, StreamInfo, StreamSink, TextSink, TraceInfo,
-    TraceStart, UdpSink, stream, udp,
+    ProcessInfo, Sink, SinkError, SinkId, SinkReport, StreamId, StreamInfo, StreamSink, Style, TextOptions, TextSink,
+    TimeFormat, TraceInfo, TraceStart, UdpSink, stream, udp,
 };
 use tracepoint::trigger::{
     ActionResult, CoreDump, Decoder, Detail, FireOutcome, FireRequest, FiredTrigger, KeptSnapshot, Listener, Message,
-    Notification, Occurrence, PayloadTooLong, Report, ReportKind, Subscription, Threshold, TriggerAction,
-    TriggerCondition, TriggerError, TriggerOptions, TriggerSpec, TriggerState, TriggerStatus,
+    Notification, Occurrence, PayloadTooLong, Report, ReportKind, Subscription, Threshold, ThresholdError,
+    TriggerAction, TriggerCondition, TriggerError, TriggerOptions, TriggerPartError, TriggerSpec, TriggerState,
+    TriggerStatus,
 };
 use tracepoint::{Agent, Channel, Level, Marker, Probe, Rule, Session, Tracepoint, filter, testing};
 
@@ -103,6 +106,7 @@ fn tracepoints_and_probes() -> Outcome {
         Location: tracepoint.location();
         [Argument]: *tracepoint.arguments();
         Probe<_>: probe;
+        Probe<Dynamic>: tracepoint.register::<fn(u64)>(|_| ())?;
         Platform: tracepoint::runtime::platform();
         Level: Level::Info;
         TracepointNotFound: tracepoint::find("debug:saen").unwrap_err();
@@ -167,6 +171,8 @@ fn sessions_in_code() -> Outcome {
         Channel: Channel::discard(1 << 20);
         Session: session;
         Status: session.status();
+        DrainCounters: session.status().drain;
+        Result<(), ConfigError>: Channel::discard(1).check();
         [Notice]: *session.notices();
         [StateDumpStatus]: *session.state_dumps();
         [(SinkId, SinkSpec)]: *session.sinks();
@@ -210,6 +216,10 @@ fn sessions_from_outside() -> Outcome {
         RunDir: RunDir::at(place.path())?;
         [UnmatchedRule]: *controller.unmatched(&spec)?;
         Result<Rotation, ControlError>: named.rotate();
+        SilenceReason: application.silence();
+        Vec<MissingFeature>: controller.unbuilt(&spec)?;
+        Vec<Leftover>: controller.leftovers()?;
+        BandwidthUse: controller.bandwidth()?;
         Vec<SessionInCode>: controller.sessions_in_code();
         Recorder: recorder;
         Vec<RecordedProcess>: recorder.finish(&[]);
@@ -276,6 +286,8 @@ fn sinks_and_what_they_get() -> Outcome {
         CtfSink: CtfSink::create(place.path().join("ctf"))?;
         DtSink: DtSink::create(place.path().join("ring.dt"), 4)?;
         TextSink<io::Sink>: TextSink::new(io::sink());
+        TextOptions: TextOptions::default();
+        (Style, TimeFormat): (Style::default(), TimeFormat::default());
         UdpSink: udp;
         udp::UdpWatch: udp.watch();
         udp::UdpStats: udp.watch().stats();
@@ -307,6 +319,7 @@ fn descriptions_and_errors() -> Outcome {
         Vec<&TriggerAck>: ack.triggers.values().collect::<Vec<_>>();
         Vec<OverBudget>: ack.over_budget;
         Option<RotationResult>: ack.rotated;
+        Vec<StreamStatus>: ack.streams;
         Counters: Counters::default();
         ProcessKey: ack.process;
         ProcessKeyError: "7".parse::<ProcessKey>().unwrap_err();
@@ -327,6 +340,13 @@ fn descriptions_and_errors() -> Outcome {
         SpecError: SpecError::Invalid { reason: "no".to_owned() };
         RuleProblem: RuleProblem::LimitWithoutClock;
         RuleStatistic: "sample(1/10)".parse::<RuleStatistic>()?;
+        Result<RuleStatistic, RuleStatisticError>: "no".parse::<RuleStatistic>();
+        NameRule: Rule::new("a:*").event;
+        Result<LevelRule, LevelError>: "no".parse::<LevelRule>();
+        ProgramPattern: "/usr/bin/*".parse::<ProgramPattern>()?;
+        Result<Threshold, ThresholdError>: "no".parse::<Threshold>();
+        Result<TriggerCondition, TriggerPartError>: "no".parse::<TriggerCondition>();
+        ReadError: ReadError::Io { path: PathBuf::from("/"), source: io_error() };
         SessionStatistics: SessionStatistics::default();
         [ProcessStatistics]: *SessionStatistics::default().processes;
         [StatisticResult]: *SessionStatistics::default().merged();
@@ -345,6 +365,7 @@ fn descriptions_and_errors() -> Outcome {
         Option<(Detail, FireOutcome, FireRequest, FiredTrigger, KeptSnapshot, Listener)>: None;
         Option<(Message, Notification, PayloadTooLong, ReportKind, Report, Subscription, TriggerStatus)>: None;
         Mismatch: Mismatch::Name;
+        Option<(NameRuleError, ObjectSinkSpec, TooManyEvents)>: None;
         Option<SinkFailure>: None;
         Option<RuleError>: None;
         Option<NameError>: None;

@@ -62,7 +62,7 @@ impl StreamOptions {
     /// use tracepoint_sinks::stream::StreamOptions;
     ///
     /// let options = StreamOptions::publish("nats://broker.lan:4222".parse()?);
-    /// # Ok::<(), String>(())
+    /// # Ok::<(), tracepoint_sinks::stream::BrokerUrlError>(())
     /// ```
     #[cfg(feature = "nats")]
     pub fn publish(broker: tracepoint_wire::nats::Broker) -> Self {
