@@ -1,7 +1,7 @@
 //! The public API of the facade: the exported names, and the public methods, fields and variants of each type.
 //!
-//! Names are followed through the re-exports of the crates to the module that defines them, because several types have the same name. Hidden items
-//! are left out.
+//! Names are followed through the re-exports of the crates to the module that defines them, because several types have the same name. Hidden items,
+//! and methods in macros, are left out.
 
 use crate::modules::name_of;
 use crate::{root, rust_files};
@@ -108,8 +108,12 @@ impl Api {
             Some((place, None)) if sources.is_exported(&place) => {
                 self.exports(sources, &place, &format!("{exported}::"));
             }
-            // A function, a constant, a macro, or an item of another crate.
-            _ => {}
+            // A function, a constant, or a macro.
+            _ => {
+                let name = exported.rsplit("::").next().unwrap_or(exported);
+                let is_type = name.starts_with(char::is_uppercase) && name.contains(char::is_lowercase);
+                assert!(!is_type, "{exported} is not found");
+            }
         }
     }
 }
@@ -156,14 +160,16 @@ impl Sources {
                     continue;
                 }
                 let path: Vec<_> = ty.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
-                if let Some((place, Some(name))) = self.find(place, &path, MAX_IMPORTS) {
-                    found.push((place, name, methods(&item.items)));
+                match self.find(place, &path, MAX_IMPORTS) {
+                    Some((place, Some(name))) => found.push((place, name, methods(&item.items))),
+                    // A type that a macro declares in this module; or a private one, which is not exported.
+                    _ if path.len() == 1 => found.push((place.clone(), path[0].clone(), methods(&item.items))),
+                    _ => {}
                 }
             }
         }
         for (place, name, methods) in found {
-            let types = self.0.get_mut(&place).map(|module| &mut module.types);
-            types.and_then(|types| types.get_mut(&name)).expect("a type that was found").extend(methods);
+            self.0.get_mut(&place).expect("a module").types.entry(name).or_default().extend(methods);
         }
     }
 
@@ -246,6 +252,7 @@ fn type_of(item: &Item) -> Option<(String, BTreeSet<String>)> {
             });
             Some((item.ident.to_string(), methods.collect()))
         }
+        Item::Type(item) if is_public(&item.vis, &item.attrs) => Some((item.ident.to_string(), BTreeSet::new())),
         _ => None,
     }
 }

@@ -1,4 +1,5 @@
-//! Every error type of the crates is in `controller/tests/integration/errors.rs`, which requires that it is `Error + Send + Sync`.
+//! Every error type of the crates from `core` to `controller` is in `controller/tests/integration/errors.rs`, which requires that it is
+//! `Error + Send + Sync`.
 
 use tracepoint_house::{root, rust_files};
 
