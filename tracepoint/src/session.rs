@@ -32,8 +32,8 @@
 //!
 //! Starting and changing a session fail with a [`SessionError`], which names the object and what helps; a rule that matches no event is an
 //! error with suggestions. A failing sink does not end a session: its packets are counted as lost, and [`Session::stop`] returns the
-//! [`SinkFailure`]s. A session has one thread, which sleeps while there is nothing to store. Its memory is bounded, and is taken when
-//! threads fire their first event; an event that does not fit is lost and counted.
+//! [`SinkFailure`]s. A session has a thread that moves packets to its sinks, and usually one that creates rings for threads to come; both
+//! sleep while there is nothing to do. Its memory is bounded, and allocated outside the events; an event that does not fit is lost and counted.
 //!
 //! Next: [`sinks`](crate::sinks), [`trigger`](crate::trigger), [`testing`](crate::testing); the book: *Sessions in code*, *Channels, memory
 //! and losses*.
