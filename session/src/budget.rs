@@ -39,7 +39,7 @@ pub(crate) struct EventUsage {
 }
 
 /// Compares the usage of a session with its budget.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct BudgetWatch {
     round: u64,
     /// The samples of the last second, oldest first; the oldest is at least a second old if possible. Cleared when an event is disabled.

@@ -419,7 +419,7 @@ impl SessionState {
         if let Some(rule) = added {
             rule_check::check_each(wanted, &matched, &all, |other| other == rule)?;
         }
-        let former = session.spec.clone().unwrap_or_default();
+        let (former, budget) = (session.spec.clone().unwrap_or_default(), session.budget.clone());
         let name = session.name.clone();
         let stopped = |_: &[_]| Err(SessionError::Stopped { name: name.clone() });
         let mut report = session.apply(wanted, Target::Active, matched, program, stopped);
@@ -432,6 +432,8 @@ impl SessionState {
             Some(SessionError::NoIds { rule: rule.to_string(), reason: notice.to_string() })
         });
         if let Some(error) = report.take_error().or(left_out) {
+            // The events that the budget has disabled stay disabled, although `wanted` may have renewed its round.
+            session.budget = budget;
             let matched = session.match_rules(&former, program);
             session.apply(&former, Target::Active, matched, program, stopped);
             return Err(error);

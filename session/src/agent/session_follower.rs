@@ -210,11 +210,11 @@ impl SessionFollower {
         self.session.remove();
     }
 
-    /// Ends the session, so that it can be removed: removes the files of its statistics, disables the events, and lets the sinks finish in
-    /// the background.
+    /// Ends the session, so that it can be removed: ends its triggers, removes the files of its statistics, disables the events, and lets the
+    /// sinks finish in the background.
     pub(super) fn begin_removal(&mut self) {
-        self.session.statistics.remove();
-        self.begin_end();
+        self.owner = None;
+        self.session.begin_removal();
     }
 
     /// Disables the events, and lets the sinks finish in the background.
@@ -290,6 +290,8 @@ fn start(
 const fn retry_after(error: &SessionError, is_final: bool) -> Retry {
     match error {
         SessionError::Statistic { .. } => Retry::Later,
+        // When one of the sinks has finished, with whatever sinks.
+        SessionError::SinksBlocked { .. } => Retry::WhenAwake,
         // This program was built without a sink.
         _ if is_final => Retry::Never,
         // There may be space later.

@@ -262,6 +262,8 @@ impl SessionBuilder {
         };
         let mut report = session.apply(&spec, Target::Active, matched, program, start);
         if let Some(error) = report.take_error() {
+            // Ends the triggers while the rings exist, and removes the files of statistics that were computed already.
+            drop(session.take_recording());
             return Err(error);
         }
         notices.extend(report.notices.into_iter().chain(of_start));

@@ -12,7 +12,7 @@
 //! |---|---|---|---|
 //! | start | [`apply`](RunningSession::apply) | `SessionBuilder::start`, agent | what was made is removed |
 //! | change | [`apply`](RunningSession::apply), also after `check_budget` | [`Session`](super::Session), agent | see below |
-//! | end | [`apply`](RunningSession::apply), `remove`, `begin_end` | agent | the error is in [`EndedRecordings`] |
+//! | end | [`apply`](RunningSession::apply), `remove`, `begin_removal`, `begin_end` | agent | the error is in [`EndedRecordings`] |
 //! | end | `take_recording` | `Session::stop`, or its drop | `stop` returns the error |
 //!
 //! The caller owns the session: a `Session` calls under its lock, the agent on its thread. Other threads use the
@@ -99,9 +99,9 @@ pub(crate) struct RunningSession {
     pub(crate) budget: BudgetWatch,
     /// Number of enabled events.
     pub(crate) events: usize,
-    pub(crate) statistics: RunningStatistics,
-    /// Ends before the recording, because its actions need the rings.
+    /// End before the statistics and the recording, because their actions need both.
     pub(crate) triggers: InProcessTriggers,
+    pub(crate) statistics: RunningStatistics,
     pub(crate) recording: Option<Recording>,
     /// The recording's status when it was last looked at.
     pub(crate) last_status: Status,
@@ -258,10 +258,22 @@ impl RunningSession {
         true
     }
 
-    /// Ends the recording, and removes the files of the statistics: the session was removed, or is not for this process.
+    /// Ends the triggers and the recording, and removes the files of the statistics: the session was removed, or is not for this process.
     pub(crate) fn remove(&mut self) {
-        self.statistics.remove();
+        self.end_triggers_and_statistics();
         self.end();
+    }
+
+    /// Ends the triggers, removes the files of the statistics, and lets the sinks finish in the background.
+    pub(crate) fn begin_removal(&mut self) {
+        self.end_triggers_and_statistics();
+        self.begin_end();
+    }
+
+    /// Triggers first: their last actions take place while there are statistics and rings.
+    fn end_triggers_and_statistics(&mut self) {
+        self.triggers = InProcessTriggers::default();
+        self.statistics.remove();
     }
 
     /// Forgets everything about the session: another one has its name. The recording must have ended.
@@ -272,8 +284,7 @@ impl RunningSession {
 
     /// Ends triggers and statistics, and takes the recording, which the caller ends.
     pub(super) fn take_recording(&mut self) -> Option<Recording> {
-        self.triggers = InProcessTriggers::default();
-        self.statistics.remove();
+        self.end_triggers_and_statistics();
         self.recording.take()
     }
 

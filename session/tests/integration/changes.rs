@@ -103,6 +103,23 @@ fn a_rule_whose_statistic_finds_no_memory_changes_nothing() -> Outcome {
     Ok(())
 }
 
+/// One statistic is computed already when there is no memory for the other.
+#[test]
+fn a_start_that_fails_leaves_no_files_of_statistics() -> Outcome {
+    own_process!();
+    let rings = memory_place();
+    let channel = Channel::overwrite(16 << 10).at_first(1);
+    let builder = Session::builder("unstarted").channel(channel).memory(256 << 10).dir(rings.path());
+    let builder = builder.events(Rule::new("changing:step").statistic("count").record());
+    let error = builder.events(Rule::new("changing:other").statistic("hist(n) by n").record()).start();
+    let error = error.expect_err("there is no memory").to_string();
+    assert!(error.contains("is not computed"), "{error}");
+    // The directory is removed with its last file.
+    let left = std::fs::read_dir(rings.path().join("statistics")).map_or(0, Iterator::count);
+    assert_eq!(left, 0, "files of statistics");
+    Ok(())
+}
+
 #[test]
 fn sinks_are_added_and_removed_while_recording() -> Outcome {
     own_process!();
