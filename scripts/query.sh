@@ -3,9 +3,8 @@
 #
 #   scripts/query.sh [ARGUMENT...]
 #
-# In the profile of development, without debug information. Arguments go to cargo-nextest, which runs a test that
-# fails once more and reports it as FLAKY if it then passes. DuckDB and Spark read what is written, moto
-# serves S3, and nats-server carries traces; scripts/setup.sh --ci installs them. TRACEPOINT_CHAINS says how often a process of the whole chain is killed.
+# In the profile of development, without debug information. Arguments go to cargo-nextest. DuckDB and Spark read what is written, moto serves S3, and
+# nats-server carries traces; scripts/setup.sh --ci installs them. TRACEPOINT_CHAINS says how often a process of the whole chain is killed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export PATH=$PWD/target/tools/bin:$PATH
@@ -15,7 +14,7 @@ export RUSTC_WORKSPACE_WRAPPER=$PWD/scripts/clippy-rustc.sh
 cargo build -q --locked -p tracectl --features nats
 cd query
 cargo build -q --locked --workspace --all-targets
-cargo nextest run --locked --workspace --no-fail-fast --retries "${NEXTEST_RETRIES:-1}" --status-level slow "$@"
+cargo nextest run --locked --workspace --no-fail-fast --status-level slow "$@"
 cargo test -q --locked --workspace --doc
 "${CARGO_TARGET_DIR:-target}/debug/examples/selective" "${TRACEPOINT_SELECTIVE:-1000000}" 1
 RUSTDOCFLAGS="-D warnings" cargo doc -q --locked --workspace --no-deps
