@@ -32,6 +32,7 @@ pub(crate) use session::Session;
 pub(crate) use stream::Stream;
 pub(crate) use streaming::OpenedSession;
 
+use anyhow::{Context as _, bail};
 use clearing::RemovalQueue;
 
 use crate::counts::Counts;
@@ -237,16 +238,14 @@ impl Hub {
     }
 
     /// Discards the metadata received so far; the sender sends all of it again.
-    pub(crate) fn reset_metadata(&mut self, session: u64, handle: u64) -> Result<(), String> {
+    pub(crate) fn reset_metadata(&mut self, session: u64, handle: u64) -> anyhow::Result<()> {
         if self.sessions.get(&session).is_some_and(|session| !session.live_timer.is_zero()) {
-            return Err("the metadata of a live session cannot be replaced".to_owned());
+            bail!("the metadata of a live session cannot be replaced");
         }
         let stream =
             self.streams.get_mut(&handle).filter(|stream| stream.session == session && stream.place.is_metadata());
-        let stream = stream.ok_or_else(|| format!("the session has no metadata stream {handle}"))?;
-        stream
-            .replace(|job| self.storage.give(handle, job))
-            .map_err(|error| format!("cannot replace the metadata: {error}"))
+        let stream = stream.with_context(|| format!("the session has no metadata stream {handle}"))?;
+        stream.replace(|job| self.storage.give(handle, job)).context("cannot replace the metadata")
     }
 
     /// Hands complete packets, in order, to the storage.
@@ -256,7 +255,7 @@ impl Hub {
         }
         let Some(stream) = self.streams.get_mut(&handle) else { return };
         if let Err(message) = stream.advance(now, |job| self.storage.give(handle, job)) {
-            self.messages.push(message);
+            self.messages.push(format!("{message:#}"));
         }
         self.counts.late += std::mem::take(&mut stream.pairing.late);
         if let Some(ordered) = &mut stream.ordered {

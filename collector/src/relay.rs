@@ -12,7 +12,9 @@ use crate::memory::MemoryShare;
 use crate::names;
 use crate::storage::{Job, Packet};
 use crate::stream_control::Offer;
+use anyhow::{Context as _, anyhow, bail};
 use std::cell::RefCell;
+use std::fmt::Display;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -53,8 +55,8 @@ fn code(code: ReturnCode) -> Answer {
     Answer::Reply(Some(Reply::Code(code)))
 }
 
-fn fail(code: ReturnCode, why: impl Into<String>) -> Answer {
-    Answer::Close(Some(Reply::Code(code)), why.into())
+fn fail(code: ReturnCode, why: impl Display) -> Answer {
+    Answer::Close(Some(Reply::Code(code)), format!("{why:#}"))
 }
 
 fn close(why: impl Into<String>) -> Answer {
@@ -150,7 +152,7 @@ impl Control {
         let opened = if self.takes_stock {
             open_session(hub, create, self.minor(), self.peer)
         } else {
-            Err(format!(
+            Err(anyhow!(
                 "this collector asks for a shared key, and a stock sender has none; `--allow-stock={}` takes it",
                 self.peer.to_canonical()
             ))
@@ -176,11 +178,11 @@ impl Control {
 }
 
 /// Opens a session and creates its directory. Returns its number, and the path relative to the output directory.
-fn open_session(hub: &mut Hub, create: CreateSession, minor: u32, peer: IpAddr) -> Result<(u64, String), String> {
+fn open_session(hub: &mut Hub, create: CreateSession, minor: u32, peer: IpAddr) -> anyhow::Result<(u64, String)> {
     let admission = hub.admit(peer.into())?;
     let CreateSession { name, host, base_path, creation_time, current_chunk, .. } = create;
-    names::component("the name of the session", &name, SUFFIX).map_err(|error| error.to_string())?;
-    names::component("the name of the host", &host, 0).map_err(|error| error.to_string())?;
+    names::component("the name of the session", &name, SUFFIX)?;
+    names::component("the name of the host", &host, 0)?;
     let live_timer = Duration::from_micros(create.live_timer.into());
     let key = (create.sender, create.id);
     let mut session = Session::new((name, host), live_timer, key, admission);
@@ -189,19 +191,19 @@ fn open_session(hub: &mut Hub, create: CreateSession, minor: u32, peer: IpAddr) 
     let mut path = String::new();
     if minor >= MINOR_WITH_CHUNKS {
         if create.sender == [0; 16] {
-            return Err("the uuid of the sender is zero".to_owned());
+            bail!("the uuid of the sender is zero");
         }
         let directory = if let Some(chunk) = current_chunk {
             // Another connection of the same session has created the directory and the chunk.
             let shared = hub.sessions().filter(|(_, other)| other.is_open() && other.key == key);
             let mut shared = shared.filter_map(|(_, other)| other.directory.clone());
             let directory =
-                shared.find(|directory| directory.borrow().has_chunk(chunk)).ok_or("there is no such chunk")?;
+                shared.find(|directory| directory.borrow().has_chunk(chunk)).context("there is no such chunk")?;
             directory.borrow_mut().create_chunk(&CreateChunk { id: chunk, ..CreateChunk::default() })?;
             directory
         } else {
             let name = if !base_path.is_empty() {
-                names::path("the base path", &base_path).map_err(|error| error.to_string())?
+                names::path("the base path", &base_path)?
             } else if create.name_has_time {
                 PathBuf::from(&session.name)
             } else {
@@ -218,9 +220,9 @@ fn open_session(hub: &mut Hub, create: CreateSession, minor: u32, peer: IpAddr) 
     Ok((hub.open_session(session), path))
 }
 
-fn create_directory(hub: &Hub, relative: &Path) -> Result<SessionDirectory, String> {
+fn create_directory(hub: &Hub, relative: &Path) -> anyhow::Result<SessionDirectory> {
     SessionDirectory::create(&hub.output, relative)
-        .map_err(|error| format!("cannot create {}: {error}", hub.output.join(relative).display()))
+        .with_context(|| format!("cannot create {}", hub.output.join(relative).display()))
 }
 
 fn shareable(directory: SessionDirectory) -> Rc<RefCell<SessionDirectory>> {
@@ -232,14 +234,12 @@ fn snapshots(
     hub: &Hub,
     relative: &Path,
     (sender, id): ([u8; 16], u64),
-) -> Result<Rc<RefCell<SessionDirectory>>, String> {
+) -> anyhow::Result<Rc<RefCell<SessionDirectory>>> {
     let key = format!("{}-{id}", hexadecimal(&sender));
     let Some(known) = SessionDirectory::find(&hub.output, relative, &key) else {
         let directory = create_directory(hub, relative)?;
         let marked = directory.set_key(&key);
-        return marked
-            .map(|()| shareable(directory))
-            .map_err(|error| format!("cannot mark {}: {error}", relative.display()));
+        return marked.map(|()| shareable(directory)).with_context(|| format!("cannot mark {}", relative.display()));
     };
     // The files of the previous snapshot may be incomplete.
     let mut open = hub.sessions().filter_map(|(_, session)| session.directory.as_ref());
@@ -247,7 +247,7 @@ fn snapshots(
         Some(directory) => Ok(Rc::clone(directory)),
         None => SessionDirectory::reopen(&hub.output, &known)
             .map(shareable)
-            .map_err(|error| format!("cannot open {}: {error}", hub.output.join(&known).display())),
+            .with_context(|| format!("cannot open {}", hub.output.join(&known).display())),
     }
 }
 
@@ -296,7 +296,7 @@ fn session_command(hub: &mut Hub, session: u64, minor: u32, command: Command<'_>
             Ok(path) => Answer::Reply(Some(Reply::ChunkClosed { code: ReturnCode::Ok, path })),
             Err(why) => {
                 let reply = Reply::ChunkClosed { code: ReturnCode::Unknown, path: String::new() };
-                Answer::Close(Some(reply), why)
+                Answer::Close(Some(reply), format!("{why:#}"))
             }
         },
         Command::ChunkExists { chunk } => {
@@ -313,18 +313,18 @@ fn pending(pending: bool) -> Answer {
 }
 
 /// Creates the files of a stream and returns its handle.
-fn add_stream(hub: &mut Hub, id: u64, minor: u32, add: &AddStream) -> Result<u64, String> {
-    let path = names::path("the path of the stream", &add.path).map_err(|error| error.to_string())?;
-    names::component("the name of the channel", &add.channel, SUFFIX).map_err(|error| error.to_string())?;
+fn add_stream(hub: &mut Hub, id: u64, minor: u32, add: &AddStream) -> anyhow::Result<u64> {
+    let path = names::path("the path of the stream", &add.path)?;
+    names::component("the name of the channel", &add.channel, SUFFIX)?;
     let share = hub.files(id)?;
-    let session = hub.session(id).ok_or("there is no session")?;
+    let session = hub.session(id).context("there is no session")?;
     if session.streams.len() >= MAX_STREAMS {
-        return Err(format!("a session has at most {MAX_STREAMS} streams"));
+        bail!("a session has at most {MAX_STREAMS} streams");
     }
     // Before minor version 11, the path of the first stream begins with the session's directory, and there are no chunks.
     let (directory, chunk, below) = match &session.directory {
         Some(directory) if minor >= MINOR_WITH_CHUNKS => {
-            (Rc::clone(directory), session.chunk.ok_or("there is no chunk")?, path.clone())
+            (Rc::clone(directory), session.chunk.context("there is no chunk")?, path.clone())
         }
         known => {
             let mut parts = path.components();
@@ -337,7 +337,7 @@ fn add_stream(hub: &mut Hub, id: u64, minor: u32, add: &AddStream) -> Result<u64
             (directory, 0, parts.as_path().to_owned())
         }
     };
-    let in_directory = |error: std::io::Error| format!("cannot create {}: {error}", path.join(&add.channel).display());
+    let in_directory = |error: std::io::Error| anyhow!("cannot create {}: {error}", path.join(&add.channel).display());
     let place = Place {
         directory: directory.borrow_mut().stream_directory(chunk, &below).map_err(in_directory)?,
         channel: add.channel.clone(),
@@ -349,35 +349,35 @@ fn add_stream(hub: &mut Hub, id: u64, minor: u32, add: &AddStream) -> Result<u64
     if let Some(session) = hub.session_mut(id) {
         session.directory = Some(directory);
     }
-    hub.open_stream(id, place, files).ok_or_else(|| "there is no session".to_owned())
+    hub.open_stream(id, place, files).context("there is no session")
 }
 
-fn create_chunk(hub: &mut Hub, id: u64, chunk: &CreateChunk) -> Result<(), String> {
-    let session = hub.session_mut(id).ok_or("there is no session")?;
-    let directory = session.directory.as_ref().ok_or("sessions have chunks from minor version 11 on")?;
+fn create_chunk(hub: &mut Hub, id: u64, chunk: &CreateChunk) -> anyhow::Result<()> {
+    let session = hub.session_mut(id).context("there is no session")?;
+    let directory = session.directory.as_ref().context("sessions have chunks from minor version 11 on")?;
     directory.borrow_mut().create_chunk(chunk)?;
     session.chunk = Some(chunk.id);
     Ok(())
 }
 
-fn close_chunk(hub: &mut Hub, id: u64, chunk: &CloseChunk, now: Instant) -> Result<String, String> {
-    let directory = hub.session(id).and_then(|session| session.directory.clone()).ok_or("there is no chunk")?;
+fn close_chunk(hub: &mut Hub, id: u64, chunk: &CloseChunk, now: Instant) -> anyhow::Result<String> {
+    let directory = hub.session(id).and_then(|session| session.directory.clone()).context("there is no chunk")?;
     let mut cleared = Vec::new();
     let closed = directory.borrow_mut().close_chunk(chunk, &mut cleared);
     hub.clear(cleared, now);
-    closed.map_err(|error| format!("cannot close chunk {}: {error}", chunk.id))
+    closed.with_context(|| format!("cannot close chunk {}", chunk.id))
 }
 
-fn rotate(hub: &mut Hub, id: u64, rotation: &RotateStreams) -> Result<(), String> {
+fn rotate(hub: &mut Hub, id: u64, rotation: &RotateStreams) -> anyhow::Result<()> {
     // At the end of a session the streams go into no chunk and stay where they are.
     let Some(chunk) = rotation.chunk else { return Ok(()) };
-    let directory = hub.session(id).and_then(|session| session.directory.clone()).ok_or("there is no chunk")?;
+    let directory = hub.session(id).and_then(|session| session.directory.clone()).context("there is no chunk")?;
     for (handle, from) in &rotation.streams {
-        let stream = hub.stream_of(id, *handle).ok_or_else(|| format!("the session has no stream {handle}"))?;
+        let stream = hub.stream_of(id, *handle).with_context(|| format!("the session has no stream {handle}"))?;
         let below = stream.place.path.clone();
         let to = directory.borrow_mut().stream_directory(chunk, &below);
         to.and_then(|to| hub.rotate(*handle, *from, to))
-            .map_err(|error| format!("cannot rotate into chunk {chunk}: {error}"))?;
+            .with_context(|| format!("cannot rotate into chunk {chunk}"))?;
     }
     Ok(())
 }

@@ -61,6 +61,11 @@ fn contains(networks: &[IpNet], peer: IpAddr) -> bool {
 /// The reason why a connection is closed, which is sent to the sender.
 pub(crate) type Refusal = (ErrorCode, String);
 
+/// Turns an error into a refusal with this code.
+pub(crate) fn refused(code: ErrorCode) -> impl Fn(anyhow::Error) -> Refusal {
+    move |error| (code, format!("{error:#}"))
+}
+
 /// The state of a control connection.
 #[derive(Debug)]
 pub(crate) struct StreamControl {
@@ -226,15 +231,14 @@ impl StreamControl {
                 };
                 // If this fails, the sender has not received the handle, and announces the stream again.
                 #[cfg(feature = "nats")]
-                hub.log(id, |log| log.announce(&announce)).map_err(|why| (ErrorCode::Storage, why))?;
+                hub.log(id, |log| log.announce(&announce)).map_err(refused(ErrorCode::Storage))?;
                 ToSender::Announced(AnnounceReply { request: announce.request, handle, next }).encode(out);
             }
             ToCollector::Metadata(piece) => {
                 // Before the hub has it: if this fails, the sender sends it again.
                 #[cfg(feature = "nats")]
-                hub.log(id, |log| log.metadata(piece.offset, piece.bytes)).map_err(|why| (ErrorCode::Storage, why))?;
-                hub.streamed_metadata(id, piece.offset, piece.bytes, memory)
-                    .map_err(|why| (ErrorCode::Protocol, why))?;
+                hub.log(id, |log| log.metadata(piece.offset, piece.bytes)).map_err(refused(ErrorCode::Storage))?;
+                hub.streamed_metadata(id, piece.offset, piece.bytes, memory).map_err(refused(ErrorCode::Protocol))?;
             }
             ToCollector::Sync(sync) => {
                 hub.sync(id, &sync, now);
@@ -260,7 +264,7 @@ impl StreamControl {
             }
             ToCollector::Account(piece, whole) => {
                 let is_whole = hub.account(id, piece.offset, piece.bytes, whole);
-                if is_whole.map_err(|why| (ErrorCode::Storage, why))? && self.phase == Phase::Closing {
+                if is_whole.map_err(refused(ErrorCode::Storage))? && self.phase == Phase::Closing {
                     self.phase = Phase::Accounted;
                 }
             }

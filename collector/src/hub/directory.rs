@@ -109,17 +109,17 @@ impl SessionDirectory {
     }
 
     /// Creates a chunk, or joins one that another connection of the session has created.
-    pub(crate) fn create_chunk(&mut self, chunk: &CreateChunk) -> Result<(), String> {
+    pub(crate) fn create_chunk(&mut self, chunk: &CreateChunk) -> anyhow::Result<()> {
         if let Some(known) = self.chunks.get_mut(&chunk.id) {
             known.users += 1;
             return Ok(());
         }
         let relative = match &chunk.name {
-            Some(name) => names::component("the name of the chunk", name, 0).map_err(|error| error.to_string())?.into(),
+            Some(name) => names::component("the name of the chunk", name, 0)?.into(),
             None if self.chunks.is_empty() && chunk.id == 0 => PathBuf::new(),
             None => PathBuf::from(format!("{}-{}", compact(chunk.creation_time), chunk.id)),
         };
-        make_directories(&self.path, &relative).map_err(|error| error.to_string())?;
+        make_directories(&self.path, &relative)?;
         let chunk_of = Chunk { begin: chunk.creation_time, relative, tops: BTreeSet::new(), users: 1 };
         self.chunks.insert(chunk.id, chunk_of);
         Ok(())

@@ -3,6 +3,7 @@
 use super::Hub;
 use super::ordered::OrderedStream;
 use crate::spool::{LogWriter, has_published};
+use anyhow::Context as _;
 use std::collections::HashMap;
 use std::fs;
 use std::io;
@@ -47,14 +48,14 @@ impl Hub {
     }
 
     /// Appends to a session's log, if it has one.
-    pub(crate) fn log(&mut self, id: u64, append: impl FnOnce(&mut LogWriter) -> io::Result<()>) -> Result<(), String> {
+    pub(crate) fn log(&mut self, id: u64, append: impl FnOnce(&mut LogWriter) -> io::Result<()>) -> anyhow::Result<()> {
         let Some(published) = self.published(id) else { return Ok(()) };
         let before = published.log.size();
         let result = append(&mut published.log);
         published.news += 1;
         let added = published.log.size() - before;
         self.storage.resized(added, 0);
-        result.map_err(|error| format!("cannot write what is to be published: {error}"))
+        result.context("cannot write what is to be published")
     }
 
     /// Notifies the publisher that something of a session was stored.

@@ -3,7 +3,9 @@
 use super::session::Admission;
 use super::{Hub, MAX_SESSIONS, Session};
 use crate::shares::{Address, Holder, Share, Shares};
+use anyhow::Context as _;
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 /// Number of files per stream: its packets and their index, or metadata and its directory.
@@ -41,8 +43,8 @@ impl Room {
 
 impl Hub {
     /// Admits a session of a sender at this address. The error is the reason for a refusal.
-    pub(crate) fn admit(&mut self, address: Address) -> Result<Admission, String> {
-        let share = self.room.sessions.take(Holder::address(address), 1).ok_or_else(|| {
+    pub(crate) fn admit(&mut self, address: Address) -> anyhow::Result<Admission> {
+        let share = self.room.sessions.take(Holder::address(address), 1).with_context(|| {
             self.counts.refused_streams += 1;
             format!("its address has its share of the {} sessions of the collector", self.room.sessions.most())
         })?;
@@ -55,18 +57,18 @@ impl Hub {
     }
 
     /// Takes the files for another stream of a session. The error is the reason for a refusal.
-    pub(crate) fn files(&mut self, session: u64) -> Result<Share, String> {
-        let holder = self.holder(session).ok_or("there is no session")?;
+    pub(crate) fn files(&mut self, session: u64) -> anyhow::Result<Share> {
+        let holder = self.holder(session).context("there is no session")?;
         self.files_of(holder)
     }
 
     /// Takes the files for the metadata of the session that is opened next.
-    pub(crate) fn files_of_next(&mut self, address: Address) -> Result<Share, String> {
+    pub(crate) fn files_of_next(&mut self, address: Address) -> anyhow::Result<Share> {
         self.files_of(Holder { address, sender: Some(self.last_session + 1) })
     }
 
-    fn files_of(&mut self, holder: Holder) -> Result<Share, String> {
-        self.room.files.take(holder, FILES_OF_STREAM).ok_or_else(|| {
+    fn files_of(&mut self, holder: Holder) -> anyhow::Result<Share> {
+        self.room.files.take(holder, FILES_OF_STREAM).with_context(|| {
             self.counts.refused_streams += 1;
             format!(
                 "it, or its address {}, has its share of the {} files that the collector may have open for streams, two for each; raise the limit \
@@ -92,14 +94,14 @@ impl Hub {
     }
 
     /// Reports a refusal, at a limited rate.
-    pub(crate) fn say_refused(&mut self, address: Address, kind: &'static str, why: &str) {
+    pub(crate) fn say_refused(&mut self, address: Address, kind: &'static str, why: impl Display) {
         if self.room.refused.len() >= MAX_TOLD && !self.room.refused.contains_key(&(address, kind)) {
             return;
         }
         let (_, count) = self.room.refused.entry((address, kind)).or_default();
         *count += 1;
         if *count <= TOLD_EACH {
-            self.say(format!("a {kind} was refused: {why} (from {address})"));
+            self.say(format!("a {kind} was refused: {why:#} (from {address})"));
         }
     }
 

@@ -9,6 +9,7 @@ use crate::pairing::{IndexMatcher, StorageItem};
 use crate::shares::Share;
 use crate::storage::{Files, Job, JobResult, Packet, Segment, SequencedPacket};
 use crate::view::View;
+use anyhow::Context as _;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -214,7 +215,7 @@ impl Stream {
     /// Hands complete packets to the storage, and closes the stream when it ends here.
     ///
     /// The error is a message about a file that could not be created.
-    pub(super) fn advance(&mut self, now: Instant, mut give: impl FnMut(Job)) -> Result<(), String> {
+    pub(super) fn advance(&mut self, now: Instant, mut give: impl FnMut(Job)) -> anyhow::Result<()> {
         let mut result = Ok(());
         if let Some(ordered) = &mut self.ordered {
             while let Some((packet, index)) = ordered.pop(now) {
@@ -277,7 +278,7 @@ impl Stream {
         give(Job::Close);
     }
 
-    fn give(&mut self, paired: StorageItem<Packet>, mut give: impl FnMut(Job)) -> Result<(), String> {
+    fn give(&mut self, paired: StorageItem<Packet>, mut give: impl FnMut(Job)) -> anyhow::Result<()> {
         let mut result = Ok(());
         match paired {
             StorageItem::Packet { sequence, packet, index } => {
@@ -303,7 +304,7 @@ impl Stream {
     }
 
     /// Switches to the next file of the series if this packet would make the current one too large.
-    fn make_room(&mut self, size: u64, mut give: impl FnMut(Job)) -> Result<(), String> {
+    fn make_room(&mut self, size: u64, mut give: impl FnMut(Job)) -> anyhow::Result<()> {
         let (number, bytes) = self.file;
         self.file.1 = bytes + size;
         if self.place.limit.0 == 0 || bytes == 0 || bytes + size <= self.place.limit.0 {
@@ -320,11 +321,8 @@ impl Stream {
             }
             share => share.flatten(),
         };
-        let files = self.place.create(number + 1).map_err(|error| {
-            format!(
-                "cannot create the next file of {}: {error}",
-                self.place.directory.join(&self.place.channel).display()
-            )
+        let files = self.place.create(number + 1).with_context(|| {
+            format!("cannot create the next file of {}", self.place.directory.join(&self.place.channel).display())
         })?;
         let files = with(files, share.map(Arc::new));
         self.file = (number + 1, size);

@@ -17,6 +17,7 @@ use crate::fragments::Fragments;
 use crate::memory::MemoryShare;
 use crate::reorder::Limits;
 use crate::storage::{Job, Packet};
+use anyhow::{Context as _, bail};
 use std::time::{Duration, Instant};
 use tracepoint_reader::account::ACCOUNT_PATH;
 use tracepoint_wire::stream::{
@@ -52,14 +53,15 @@ impl Hub {
         offset: u64,
         bytes: &[u8],
         memory: Option<MemoryShare>,
-    ) -> Result<(), String> {
-        let streamed = self.streamed(id).ok_or("there is no session")?;
+    ) -> anyhow::Result<()> {
+        let streamed = self.streamed(id).context("there is no session")?;
         let known = streamed.metadata_bytes.checked_sub(offset);
-        let known = known
-            .ok_or_else(|| format!("metadata came from byte {offset} on, and {} are there", streamed.metadata_bytes))?;
+        let known = known.with_context(|| {
+            format!("metadata came from byte {offset} on, and {} are there", streamed.metadata_bytes)
+        })?;
         let fresh = usize::try_from(known).ok().and_then(|known| bytes.get(known..)).unwrap_or_default();
         if streamed.metadata_bytes + fresh.len() as u64 > LARGEST_METADATA {
-            return Err(format!("the metadata has more than {LARGEST_METADATA} bytes"));
+            bail!("the metadata has more than {LARGEST_METADATA} bytes");
         }
         streamed.metadata_bytes += fresh.len() as u64;
         let handle = streamed.metadata;
@@ -184,15 +186,15 @@ impl Hub {
     }
 
     /// Handles a piece of the account. Returns whether the account is complete.
-    pub(crate) fn account(&mut self, id: u64, offset: u64, bytes: &[u8], whole: u64) -> Result<bool, String> {
-        let directory = self.trace_directory(id).ok_or("there is no session")?;
+    pub(crate) fn account(&mut self, id: u64, offset: u64, bytes: &[u8], whole: u64) -> anyhow::Result<bool> {
+        let directory = self.trace_directory(id).context("there is no session")?;
         if !self.account_room(id, bytes.len()) {
-            return Err("the accounts of this sender and its host are too large together".to_owned());
+            bail!("the accounts of this sender and its host are too large together");
         }
-        let streamed = self.streamed(id).ok_or("there is no session")?;
+        let streamed = self.streamed(id).context("there is no session")?;
         let (account, length) = &mut streamed.account;
         if whole > LARGEST_ACCOUNT || offset != account.len() as u64 || length.is_some_and(|length| length != whole) {
-            return Err("the account does not come in order".to_owned());
+            bail!("the account does not come in order");
         }
         account.extend_from_slice(bytes);
         *length = Some(whole);
@@ -204,9 +206,7 @@ impl Hub {
         #[cfg(feature = "nats")]
         self.log(id, |log| log.account(&account))?;
         let account = self.last_account(id, account);
-        put(&directory, ACCOUNT_PATH, &account)
-            .map(|()| true)
-            .map_err(|error| format!("cannot write the account: {error}"))
+        put(&directory, ACCOUNT_PATH, &account).map(|()| true).context("cannot write the account")
     }
 
     /// Records that the sender no longer has these packets.
@@ -225,7 +225,7 @@ impl Hub {
             let key = ordered.key();
             #[cfg(feature = "nats")]
             if let Err(why) = self.log(id, |log| log.end(key, end)) {
-                self.say(why);
+                self.say(format!("{why:#}"));
             }
             // No further synchronisation releases the last packets. Their events are counted like those of other packets.
             self.storage().give(end.handle, Job::Release { upto: u64::MAX });

@@ -43,7 +43,7 @@ impl Open {
 pub(super) async fn accept<F, T>(shared: Rc<ServerState>, listener: TcpListener, most: usize, serve: F)
 where
     F: Fn(Rc<ServerState>, Connection, SocketAddr) -> T + Copy + 'static,
-    T: Future<Output = Result<(), String>> + 'static,
+    T: Future<Output = anyhow::Result<()>> + 'static,
 {
     let (mut open, all): (VecDeque<Open>, _) = (VecDeque::new(), Shares::new(most));
     let mut tasks = JoinSet::new();
@@ -76,7 +76,7 @@ where
             if let Err(why) = serve(Rc::clone(&shared), connection, peer).await {
                 let mut hub = shared.hub.borrow_mut();
                 hub.counts.failed += 1;
-                hub.say(format!("the connection from {peer} was closed: {why}"));
+                hub.say(format!("the connection from {peer} was closed: {why:#}"));
             }
         });
         open.push_back(Open { task, is_established, address, share });

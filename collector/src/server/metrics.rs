@@ -5,27 +5,28 @@ use crate::counts::Counts;
 use crate::prometheus::http::{LONGEST_REQUEST, Request};
 use crate::prometheus::{Kind, Metrics};
 use crate::shared::ServerState;
+use anyhow::{Context as _, bail};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
 /// Answers one request.
-pub(super) async fn metrics(shared: Rc<ServerState>, mut connection: Connection, _: SocketAddr) -> Result<(), String> {
+pub(super) async fn metrics(shared: Rc<ServerState>, mut connection: Connection, _: SocketAddr) -> anyhow::Result<()> {
     let request = loop {
         if let Some(request) = Request::parse(connection.bytes()) {
             break request;
         }
         let size = connection.bytes().len();
         if size > LONGEST_REQUEST {
-            return Err("the request is too long".to_owned());
+            bail!("the request is too long");
         }
         match connection.fill_greeting(size + 1).await {
             Ok(true) => {}
             Ok(false) => return Ok(()),
-            Err(error) => return Err(format!("no complete request came: {error}")),
+            Err(error) => bail!("no complete request came: {error}"),
         }
     };
     let reply = request.refusal().unwrap_or_else(|| request.reply(state(&shared)));
-    connection.write(reply.as_bytes()).await.map_err(|error| format!("the answer is not taken: {error}"))
+    connection.write(reply.as_bytes()).await.context("the answer is not taken")
 }
 
 fn state(shared: &ServerState) -> Metrics {

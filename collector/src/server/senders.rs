@@ -7,6 +7,7 @@ use crate::hub::Hub;
 use crate::relay::{Answer, Control};
 use crate::shared::ServerState;
 use crate::storage::Packet;
+use anyhow::{Context as _, bail};
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::time::Instant;
@@ -22,7 +23,7 @@ pub(super) async fn control(
     shared: Rc<ServerState>,
     mut connection: Connection,
     peer: SocketAddr,
-) -> Result<(), String> {
+) -> anyhow::Result<()> {
     let control = Control::new(peer.ip(), &shared.offer);
     let mut of = CloseOnDrop { shared, state: control, ended: |control, hub, now| control.ended(hub, now) };
     loop {
@@ -33,7 +34,7 @@ pub(super) async fn control(
                 break;
             }
             if of.state.is_streamed() && matches!(FrameHeader::decode(connection.bytes()), Some(Ok(_))) {
-                connection.write(&replies).await.map_err(|error| format!("the sender takes no answer: {error}"))?;
+                connection.write(&replies).await.context("the sender takes no answer")?;
                 return super::streamed::control(Rc::clone(&of.shared), connection, peer.ip().into()).await;
             }
             let minor = of.state.minor();
@@ -81,9 +82,9 @@ pub(super) async fn control(
                 reply.encode(minor, &mut replies);
             }
         }
-        connection.write(&replies).await.map_err(|error| format!("the sender takes no answer: {error}"))?;
+        connection.write(&replies).await.context("the sender takes no answer")?;
         if let Some(why) = end {
-            return Err(why);
+            bail!(why);
         }
         let filled = match of.state.session() {
             None => connection.fill_greeting(needed).await,
@@ -92,10 +93,10 @@ pub(super) async fn control(
         match filled {
             Ok(true) => {}
             Ok(false) if of.state.is_asked_for_key() => {
-                return Err("the sender has no shared key; give it a copy of the key file (`--key-file`)".to_owned());
+                bail!("the sender has no shared key; give it a copy of the key file (`--key-file`)");
             }
             Ok(false) => return Ok(()),
-            Err(error) => return Err(format!("no complete command came: {error}")),
+            Err(error) => bail!("no complete command came: {error}"),
         }
     }
 }
@@ -106,7 +107,7 @@ fn has_session(hub: &Hub, peer: IpAddr) -> bool {
 }
 
 /// Serves a data connection.
-pub(super) async fn data(shared: Rc<ServerState>, mut connection: Connection, peer: SocketAddr) -> Result<(), String> {
+pub(super) async fn data(shared: Rc<ServerState>, mut connection: Connection, peer: SocketAddr) -> anyhow::Result<()> {
     let mut is_known = false;
     loop {
         while connection.bytes().len() < DataHeader::SIZE {
@@ -117,10 +118,10 @@ pub(super) async fn data(shared: Rc<ServerState>, mut connection: Connection, pe
                 // The first packet may arrive at any time while the sender has a session.
                 Err(error) if error.kind() == std::io::ErrorKind::TimedOut && connection.bytes().is_empty() => {
                     if !has_session(&shared.hub.borrow(), peer.ip()) {
-                        return Err("no packet came, and its host has no session".to_owned());
+                        bail!("no packet came, and its host has no session");
                     }
                 }
-                Err(error) => return Err(format!("no complete packet came: {error}")),
+                Err(error) => bail!("no complete packet came: {error}"),
             }
         }
         if !is_known && connection.bytes().starts_with(b"TPSTREAM") {
@@ -131,28 +132,26 @@ pub(super) async fn data(shared: Rc<ServerState>, mut connection: Connection, pe
         let DataHeader { handle, sequence, size, padding, .. } = header;
         let total = u64::from(size) + u64::from(padding);
         if total > u64::from(shared.largest) {
-            return Err(format!(
+            bail!(
                 "a packet has {total} bytes, and at most {} fit into half of the memory; give the collector more (--memory)",
                 shared.largest
-            ));
-        }
-        if !shared.offer.takes_stock(peer.ip()) {
-            return Err(
-                "packets of a stock sender came, and this collector takes none from there (`--allow-stock`)".to_owned()
             );
         }
+        if !shared.offer.takes_stock(peer.ip()) {
+            bail!("packets of a stock sender came, and this collector takes none from there (`--allow-stock`)");
+        }
         let Some(session) = shared.hub.borrow().session_that_takes(handle) else {
-            return Err(format!("a packet came for stream {handle}, which is not there or has ended"));
+            bail!("a packet came for stream {handle}, which is not there or has ended");
         };
         is_known = true;
         connection.establish();
         let memory = shared.memory(session, size).await;
         let mut bytes = Vec::new();
         let read = connection.read_into(size as usize, &mut bytes).await;
-        read.map_err(|error| format!("a packet is incomplete: {error}"))?;
+        read.context("a packet is incomplete")?;
         let packet = Packet::new(bytes, padding, memory);
         if !shared.hub.borrow_mut().packet(handle, sequence, packet, Instant::now()) {
-            return Err(format!("a packet came for stream {handle}, which has ended"));
+            bail!("a packet came for stream {handle}, which has ended");
         }
     }
 }

@@ -8,9 +8,9 @@ use crate::connection::Connection;
 use crate::shared::{ServerState, random};
 use crate::shares::Address;
 use crate::stream_control::{Refusal, StreamControl};
+use anyhow::{Context as _, Error, anyhow, bail};
 use deadlines::Deadlines;
 use std::future::{pending, poll_fn};
-use std::io;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
@@ -31,7 +31,7 @@ pub(super) async fn control(
     shared: Rc<ServerState>,
     mut connection: Connection,
     address: Address,
-) -> Result<(), String> {
+) -> anyhow::Result<()> {
     let offer = shared.offer.clone();
     let mut of = CloseOnDrop {
         shared,
@@ -53,8 +53,8 @@ pub(super) async fn control(
             }
             ToSender::Error(*code, why).encode(&mut out);
         }
-        connection.write(&out).await.map_err(|error| format!("the sender takes no message: {error}"))?;
-        let needed = result.map_err(|(_, why)| why)?;
+        connection.write(&out).await.context("the sender takes no message")?;
+        let needed = result.map_err(|(_, why)| anyhow!(why))?;
         if of.state.has_ended() {
             return Ok(());
         }
@@ -63,13 +63,13 @@ pub(super) async fn control(
         let progress = of.state.progress(&mut of.shared.hub.borrow_mut());
         match unless(progress, timeout(TICK, connection.fill(needed, None))).await {
             Some(Ok(Ok(false))) => return Ok(()),
-            Some(Ok(Err(error))) => return Err(format!("no complete message came: {error}")),
+            Some(Ok(Err(error))) => bail!("no complete message came: {error}"),
             Some(Ok(Ok(true)) | Err(_)) | None => {}
         }
         if connection.bytes().len() > before {
             deadlines.heard(Instant::now());
         }
-        deadlines.check(of.state.session().is_some(), Instant::now())?;
+        deadlines.check(of.state.session().is_some(), Instant::now()).map_err(Error::msg)?;
     }
 }
 
@@ -125,17 +125,17 @@ async fn messages(
 }
 
 /// Serves a data connection over TCP, which begins with `Attach`.
-pub(super) async fn data(shared: Rc<ServerState>, mut connection: Connection) -> Result<(), String> {
-    let incomplete = |error: io::Error| format!("a packet is incomplete: {error}");
+pub(super) async fn data(shared: Rc<ServerState>, mut connection: Connection) -> anyhow::Result<()> {
+    let incomplete = "a packet is incomplete";
     while connection.bytes().len() < Attach::SIZE {
-        if !connection.fill(Attach::SIZE, None).await.map_err(incomplete)? {
+        if !connection.fill(Attach::SIZE, None).await.context(incomplete)? {
             return Ok(());
         }
     }
     let attach = connection.bytes().first_chunk().and_then(Attach::decode);
     connection.take(Attach::SIZE);
     let id = attach.and_then(|attach| shared.hub.borrow_mut().session_of_token(&attach.token));
-    let Some((id, attach)) = id.zip(attach) else { return Err("its token is not known".to_owned()) };
+    let Some((id, attach)) = id.zip(attach) else { bail!("its token is not known") };
     if let Some(streamed) = shared.hub.borrow_mut().streamed(id) {
         streamed.has_data = true;
     }
@@ -145,25 +145,25 @@ pub(super) async fn data(shared: Rc<ServerState>, mut connection: Connection) ->
             silent(&shared, &attach, connection.bytes().is_empty().then(Instant::now));
             let is_open = connection.fill(RecordHeader::SIZE, None).await;
             silent(&shared, &attach, None);
-            if !is_open.map_err(incomplete)? {
+            if !is_open.context(incomplete)? {
                 return Ok(());
             }
         }
         let Some(header) = connection.bytes().first_chunk() else { continue };
-        let RecordHeader { size } = RecordHeader::decode(header).map_err(|error| format!("a packet: {error}"))?;
+        let RecordHeader { size } = RecordHeader::decode(header).context("a packet")?;
         connection.take(RecordHeader::SIZE);
         if size > shared.largest {
-            return Err(format!("a packet has {size} bytes, and at most {} are accepted", shared.largest));
+            bail!("a packet has {size} bytes, and at most {} are accepted", shared.largest);
         }
         let memory = shared.memory(id, size).await;
         let mut bytes = Vec::new();
-        connection.read_into(size as usize, &mut bytes).await.map_err(incomplete)?;
+        connection.read_into(size as usize, &mut bytes).await.context(incomplete)?;
         // A newer connection of the sender has another token.
         if shared.hub.borrow_mut().session_of_token(&attach.token).is_none() {
-            return Err("the session has ended, or goes on with another connection".to_owned());
+            bail!("the session has ended, or goes on with another connection");
         }
         if !shared.hub.borrow_mut().wire_packet(id, bytes, memory, Instant::now()) {
-            return Err("a packet is damaged, or of no stream of this session".to_owned());
+            bail!("a packet is damaged, or of no stream of this session");
         }
     }
 }

@@ -5,6 +5,7 @@ use super::streamed::WRONG_KEY_TIME;
 use crate::connection::Connection;
 use crate::shared::{ServerState, random};
 use crate::viewer::{Answer, Viewer, packet_reply};
+use anyhow::{Context as _, bail};
 use std::fs::File;
 use std::io;
 use std::net::SocketAddr;
@@ -25,15 +26,15 @@ pub(super) async fn viewer(
     shared: Rc<ServerState>,
     mut connection: Connection,
     peer: SocketAddr,
-) -> Result<(), String> {
+) -> anyhow::Result<()> {
     let viewer = match shared.offer.viewer_key(peer.ip()) {
-        Some(key) => Viewer::keyed(key, random().map_err(|error| error.to_string())?),
+        Some(key) => Viewer::keyed(key, random()?),
         None => Viewer::default(),
     };
     let mut of = CloseOnDrop { shared, state: viewer, ended: Viewer::ended };
     loop {
         let request = match Request::decode(connection.bytes()) {
-            Err(error) => return Err(error.to_string()),
+            Err(error) => return Err(error.into()),
             Ok(Decoded::Needs(needed)) => {
                 let filled = if of.state.is_admitted() {
                     connection.fill(needed, Some(IDLE_TIME)).await
@@ -43,7 +44,7 @@ pub(super) async fn viewer(
                 match filled {
                     Ok(true) => continue,
                     Ok(false) => return Ok(()),
-                    Err(error) => return Err(format!("no complete request came: {error}")),
+                    Err(error) => bail!("no complete request came: {error}"),
                 }
             }
             Ok(Decoded::Whole(request, size)) => {
@@ -62,16 +63,16 @@ pub(super) async fn viewer(
                 let read = spawn_blocking(move || read_at(&file, offset, length)).await;
                 packet_reply(&read.unwrap_or_else(|error| Err(error.into())))
             }
-            Answer::Close(why) => return Err(why),
+            Answer::Close(why) => bail!(why),
             Answer::Refuse(reply, why) => {
                 sleep(WRONG_KEY_TIME).await;
                 // The viewer may be gone.
                 let _ = connection.write(&reply).await;
-                return Err(why.to_owned());
+                bail!(why);
             }
         };
         of.shared.hub.borrow_mut().counts.viewed_bytes += reply.len() as u64;
-        connection.write(&reply).await.map_err(|error| format!("the viewer takes no answer: {error}"))?;
+        connection.write(&reply).await.context("the viewer takes no answer")?;
     }
 }
 

@@ -12,6 +12,7 @@ use crate::hub::{Hub, MAX_STREAMS};
 use crate::names::sanitised;
 use crate::shares::Address;
 use crate::storage::Files;
+use crate::stream_control;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -68,8 +69,8 @@ impl Hub {
             self.tokens.insert(token, id);
             return Ok(OpenedSession { session: id, connection, is_resumed: true, metadata });
         }
-        let busy = |why| (ErrorCode::Busy, why);
-        let (admission, share) = (self.admit(address).map_err(busy)?, self.files_of_next(address).map_err(busy)?);
+        let busy = stream_control::refused(ErrorCode::Busy);
+        let (admission, share) = (self.admit(address).map_err(&busy)?, self.files_of_next(address).map_err(&busy)?);
         let failed =
             |error: io::Error| (ErrorCode::Storage, format!("cannot create the directory of the session: {error}"));
         let (directory, is_resumed) = streamed_directory(&self.output, hello).map_err(failed)?;
@@ -169,7 +170,7 @@ impl Hub {
             path: Path::new(session.borrow().relative()).to_owned(),
         };
         let path = place.directory.join(&place.channel);
-        let share = self.files(id).map_err(|why| (ErrorCode::Busy, why))?;
+        let share = self.files(id).map_err(stream_control::refused(ErrorCode::Busy))?;
         let files = if path.exists() { Files::reopen(&path, true) } else { place.create(0) };
         let files = files.map_err(|error| refused(format!("cannot create {}: {error}", path.display())))?.with(share);
         let next = files.last_number().map_or(line.next, |last| last + 1);

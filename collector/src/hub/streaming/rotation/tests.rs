@@ -82,7 +82,7 @@ impl OfOne {
         let mut account = Account::new([1; 16], "shop", 7);
         account.complete = true;
         let bytes = account.to_json();
-        assert_eq!(self.hub.account(self.id, 0, &bytes, bytes.len() as u64), Ok(true));
+        assert!(self.hub.account(self.id, 0, &bytes, bytes.len() as u64).is_ok_and(|complete| complete));
     }
 
     fn chunk(&self, number: u64) -> PathBuf {
