@@ -35,11 +35,13 @@ pub fn follow_environment() {
 ///
 /// If the system cannot create a thread.
 pub fn spawn<T: Send + 'static>(name: &str, body: impl FnOnce() -> T + Send + 'static) -> io::Result<JoinHandle<T>> {
-    let begin_and_run = move || {
-        begin();
-        body()
-    };
-    Builder::new().name(name.to_owned()).spawn(begin_and_run)
+    start(
+        name,
+        Box::new(|| {
+            begin();
+            body()
+        }),
+    )
 }
 
 /// Starts such a thread whose events are recorded, because it runs code of the program's.
@@ -51,11 +53,18 @@ pub fn spawn_traced<T: Send + 'static>(
     name: &str,
     body: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
-    let begin_and_run = move || {
-        begin_traced();
-        body()
-    };
-    Builder::new().name(name.to_owned()).spawn(begin_and_run)
+    start(
+        name,
+        Box::new(|| {
+            begin_traced();
+            body()
+        }),
+    )
+}
+
+/// Boxed, so that the machinery of the standard library is compiled once for each type of results, not for each function.
+fn start<T: Send + 'static>(name: &str, body: Box<dyn FnOnce() -> T + Send>) -> io::Result<JoinHandle<T>> {
+    Builder::new().name(name.to_owned()).spawn(body)
 }
 
 /// Begins a thread of this crate: it is not traced, leaves signals to the program's threads, and has ordinary scheduling.

@@ -7,7 +7,7 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tracepoint_sinks::consumer_loop::ConsumerLoop;
 use tracepoint_sinks::{Drain, SinkError, YieldingLock, own_thread};
@@ -86,22 +86,23 @@ impl SharedDrain {
         if self.is_overdue.load(Ordering::Relaxed) {
             return Err(self.overdue(BLOCKS, io::ErrorKind::WouldBlock));
         }
-        let (done, result) = channel();
-        let drain = Arc::clone(self);
+        let (done, is_done) = channel();
+        let result = Arc::new(Mutex::new(None));
+        let (drain, store) = (Arc::clone(self), Arc::clone(&result));
         let body = move || {
             let mut locked = drain.drain.lock();
+            let acted = locked.as_mut().map(act).transpose();
+            *store.lock().unwrap_or_else(PoisonError::into_inner) = Some(acted);
             // Fails if the caller has timed out; the result is then dropped.
-            let _ = done.send(locked.as_mut().map(act).transpose());
+            let _ = done.send(());
         };
         let spawned = own_thread::spawn("tracepoint-sinks", body);
         spawned.map_err(|error| SinkError::new("start a thread for the sinks", error))?;
-        match result.recv_timeout(timeout) {
-            Ok(result) => result,
-            Err(RecvTimeoutError::Timeout) => Err(self.overdue(LATE, io::ErrorKind::TimedOut)),
-            Err(RecvTimeoutError::Disconnected) => {
-                Err(SinkError::new("use the sinks", io::Error::other("one panicked")))
-            }
+        if is_done.recv_timeout(timeout) == Err(RecvTimeoutError::Timeout) {
+            return Err(self.overdue(LATE, io::ErrorKind::TimedOut));
         }
+        let acted = result.lock().unwrap_or_else(PoisonError::into_inner).take();
+        acted.unwrap_or_else(|| Err(SinkError::new("use the sinks", io::Error::other("one panicked"))))
     }
 
     /// Takes the drain; waits for the lock without limit.

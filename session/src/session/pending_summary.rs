@@ -12,32 +12,37 @@ use tracepoint_sinks::{SinkReport, own_thread};
 #[derive(Debug)]
 pub(crate) struct PendingSummary {
     session: String,
-    reports: Receiver<Vec<SinkReport>>,
+    reports: Arc<Mutex<Vec<SinkReport>>>,
+    is_done: Receiver<()>,
 }
 
 impl Recording {
     /// Ends the recording: its events are disabled on return. A separate thread finishes the sinks.
     pub(crate) fn end(mut self) -> PendingSummary {
-        let (done, reports) = channel();
-        let summary = PendingSummary { session: self.name().to_owned(), reports };
+        let (done, is_done) = channel();
+        let reports = Arc::<Mutex<_>>::default();
+        let summary = PendingSummary { session: self.name().to_owned(), reports: Arc::clone(&reports), is_done };
         // In a forked child `take` returns `None`: there is nothing to end.
         if let Some(mut parts) = self.take() {
             parts.switch_off();
             let rest = Arc::new(Mutex::new(Some(parts)));
-            let (same, sender) = (Arc::clone(&rest), done.clone());
+            let (same, same_reports, sender) = (Arc::clone(&rest), Arc::clone(&reports), done.clone());
             // If no thread can be started, this thread finishes the sinks.
-            if own_thread::spawn("tracepoint-stop", move || finish(&same, &sender)).is_err() {
-                finish(&rest, &done);
+            if own_thread::spawn("tracepoint-stop", move || finish(&same, &same_reports, &sender)).is_err() {
+                finish(&rest, &reports, &done);
             }
         }
         summary
     }
 }
 
-fn finish(rest: &Mutex<Option<RecordingParts>>, done: &Sender<Vec<SinkReport>>) {
+fn finish(rest: &Mutex<Option<RecordingParts>>, reports: &Mutex<Vec<SinkReport>>, done: &Sender<()>) {
     let parts = rest.lock().unwrap_or_else(PoisonError::into_inner).take();
-    // If a sink panics, its trace lacks its end, and `verify` reports that. The send fails if the receiver is gone.
-    let _ = catch_unwind(AssertUnwindSafe(|| done.send(parts.map(RecordingParts::finish).unwrap_or_default())));
+    // If a sink panics, its trace lacks its end, and `verify` reports that.
+    let finished = catch_unwind(AssertUnwindSafe(|| parts.map(RecordingParts::finish).unwrap_or_default()));
+    *reports.lock().unwrap_or_else(PoisonError::into_inner) = finished.unwrap_or_default();
+    // Fails if the receiver is gone.
+    let _ = done.send(());
 }
 
 impl PendingSummary {
@@ -48,11 +53,11 @@ impl PendingSummary {
 
     /// Returns the result; `None` if a sink is slow or blocks until `deadline`.
     pub(crate) fn wait_until(&self, deadline: Instant) -> Option<Result<Summary, SessionError>> {
-        let reports = match self.reports.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok(reports) => reports,
-            Err(RecvTimeoutError::Disconnected) => Vec::new(),
-            Err(RecvTimeoutError::Timeout) => return None,
-        };
+        let left = deadline.saturating_duration_since(Instant::now());
+        if self.is_done.recv_timeout(left) == Err(RecvTimeoutError::Timeout) {
+            return None;
+        }
+        let reports = std::mem::take(&mut *self.reports.lock().unwrap_or_else(PoisonError::into_inner));
         Some(Summary::new(self.session.clone(), reports, 0).map_err(Into::into))
     }
 }
