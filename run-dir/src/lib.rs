@@ -34,6 +34,7 @@ pub mod credentials;
 pub mod group;
 pub mod json;
 pub mod layout;
+pub mod local_socket;
 pub mod lock;
 pub mod notice;
 pub mod own_process;

@@ -14,17 +14,17 @@ use super::peer::peer_of;
 use fileguard::GuardedFd;
 use rustix::fs::{AtFlags, FlockOperation, Mode, chmodat, chownat, flock};
 use rustix::io::Errno;
-use rustix::net::{bind, listen};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 use tracepoint_run_dir::group::group;
 use tracepoint_run_dir::private_dir::PrivateDir;
 use tracepoint_session_io::trigger::TriggerError;
-use tracepoint_session_io::trigger::connection::{NOTIFY, address, connect_to, stream};
+use tracepoint_session_io::trigger::connection::{NOTIFY, connect_to};
 
 const LOCK: &str = "notify.lock";
 /// Maximum number of connections that wait to be accepted.
@@ -50,8 +50,9 @@ impl OwnedSocket {
         }
         dir.remove_file(NOTIFY);
         let made = || -> io::Result<_> {
-            let fd = stream()?;
-            bind(&fd, &address(&dir.fd()?, NOTIFY)?)?;
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            let fd = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+            bind(&fd, &address(dir.fd()?.as_fd())?)?;
             // Set after the bind: other users cannot enter the directory.
             let mode = Mode::RUSR | Mode::WUSR;
             if let Some(group) = group() {
@@ -76,6 +77,11 @@ impl Drop for OwnedSocket {
     fn drop(&mut self) {
         self.dir.remove_file(NOTIFY);
     }
+}
+
+/// Returns the socket's address through the open directory, so that it fits regardless of the length of the directory's path.
+fn address(dir: BorrowedFd<'_>) -> rustix::io::Result<SocketAddrUnix> {
+    SocketAddrUnix::new(format!("/proc/self/fd/{}/{NOTIFY}", dir.as_raw_fd()))
 }
 
 /// Returns the process that created the socket, if it still listens.

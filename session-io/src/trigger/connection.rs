@@ -4,13 +4,11 @@ use fileguard::GuardedFd;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv, send, socket_with,
-};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
+use tracepoint_run_dir::local_socket::{connect, send};
 
 /// The name of the socket.
 pub const NOTIFY: &str = "notify";
@@ -23,44 +21,36 @@ pub fn connect_to(path: &Path, deadline: Instant) -> io::Result<GuardedFd<OwnedF
     let (parent, name) = (path.parent().ok_or_else(invalid)?, path.file_name().ok_or_else(invalid)?);
     let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
     let dir = rustix::fs::open(parent, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    let address = address(&dir, name)?;
     loop {
-        let fd = stream()?;
-        match connect(&fd, &address) {
-            Ok(()) => return GuardedFd::new(fd),
-            Err(Errno::AGAIN | Errno::INTR) if Instant::now() < deadline => std::thread::sleep(PAUSE),
-            Err(errno) => return Err(errno.into()),
+        match connect(dir.as_fd(), name) {
+            Ok(socket) => return GuardedFd::new(socket),
+            Err(error) if is_temporary(&error) && Instant::now() < deadline => std::thread::sleep(PAUSE),
+            Err(error) => return Err(error),
         }
     }
 }
 
-/// Creates a non-blocking socket.
-pub fn stream() -> rustix::io::Result<OwnedFd> {
-    socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
-}
-
-/// Returns the socket's address through the open directory, so that it fits regardless of the length of the directory's path.
-pub fn address(dir: &impl AsFd, name: impl AsRef<Path>) -> rustix::io::Result<SocketAddrUnix> {
-    SocketAddrUnix::new(Path::new(&format!("/proc/self/fd/{}", dir.as_fd().as_raw_fd())).join(name))
+fn is_temporary(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
 /// Sends a message and reads its answer.
 pub fn exchange(socket: &GuardedFd<OwnedFd>, message: &[u8], deadline: Instant) -> io::Result<i32> {
     let mut unsent = message;
     while !unsent.is_empty() {
-        match send(socket.get()?, unsent, SendFlags::NOSIGNAL) {
+        match send(socket.get()?.as_fd(), unsent) {
             Ok(sent) => unsent = &unsent[sent..],
-            Err(Errno::AGAIN | Errno::INTR) => wait(socket, PollFlags::OUT, Some(deadline))?,
+            Err(error) if is_temporary(&error) => wait(socket, PollFlags::OUT, Some(deadline))?,
             // A listener that refuses this user has answered and closed the connection.
-            Err(Errno::PIPE | Errno::CONNRESET) => break,
-            Err(errno) => return Err(errno.into()),
+            Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => break,
+            Err(error) => return Err(error),
         }
     }
     let (mut answer, mut have) = ([0; 4], 0);
     while have < answer.len() {
-        match recv(socket.get()?, &mut answer[have..], RecvFlags::empty()) {
-            Ok((0, _)) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok((part, _)) => have += part,
+        match rustix::io::read(socket.get()?, &mut answer[have..]) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(part) => have += part,
             Err(Errno::AGAIN | Errno::INTR) => wait(socket, PollFlags::IN, Some(deadline))?,
             Err(errno) => return Err(errno.into()),
         }
