@@ -3,6 +3,7 @@
 //! It writes session files into the run directory, rings the bells of the processes, and reads their acknowledgements.
 //! `docs/format-run-directory.md` describes the files and the order in which they are written.
 
+mod acks;
 mod application;
 pub(crate) mod find;
 mod in_code;
@@ -28,6 +29,7 @@ pub use remove::DestroyResult;
 pub use silence::SilenceReason;
 pub use wait::Acknowledgements;
 
+use crate::described::is_alive_in;
 use std::path::Path;
 use std::time::Duration;
 use tracepoint_run_dir::ack::{Ack, AckState};
@@ -141,7 +143,7 @@ impl Controller {
         let Some(entry) = find::key_of(pid).map(|key| key.to_string()) else {
             return Err(ControlError::NoProcess { pid });
         };
-        let has_left = || !self.store.is_alive(&entry);
+        let has_left = || !is_alive_in(self.store.apps(), &entry);
         self.store.ring_one(&entry, "");
         wait::poll_until(MOVE_TIMEOUT, || Ok(has_left()))?;
         if has_left() {

@@ -20,6 +20,7 @@
 
 mod controller;
 pub mod core_dump;
+mod described;
 mod kernel;
 mod recorder;
 pub mod trigger;

@@ -21,7 +21,8 @@
 //! A packet's way to an event: `source` reads bytes through a window of bounded size, `checked_packet` verifies the checksum, `packet` decodes the
 //! header, and `record::decode` decodes the tracer's own records; `decode` decodes all others. `merge` then orders the events by time.
 //!
-//! Cargo features select parts; all are on by default: `traces` (files and directories), `stream` (live viewing), `udp` and `usdt`. A program that
+//! Cargo features select parts; all are on by default: `traces` (files and directories), `control` (the rings of other processes, and the
+//! kernel), `stream` (live viewing), `udp` and `usdt`. A program that
 //! only records itself needs none of them.
 //!
 //! Input is not trusted: lengths, depths and memory are bounded, no input causes a panic, and damage in one stream leaves the
@@ -41,8 +42,8 @@
 //! ```
 
 #![forbid(unsafe_code)]
-// Items needed only by traces in modules that packets need as well.
-#![cfg_attr(not(feature = "traces"), allow(dead_code))]
+// Items needed only by traces or controllers in modules that packets need as well.
+#![cfg_attr(not(all(feature = "control", feature = "traces")), allow(dead_code))]
 
 pub mod account;
 mod boot_id;
@@ -65,6 +66,7 @@ mod follow;
 mod headers;
 mod item;
 pub mod json;
+#[cfg(feature = "control")]
 pub mod kernel;
 #[cfg(feature = "stream")]
 pub mod live;
@@ -79,6 +81,7 @@ mod parallel;
 pub mod process;
 mod record;
 pub mod recover;
+#[cfg(feature = "control")]
 mod remote;
 mod ring;
 pub mod secure_exec;
@@ -139,6 +142,7 @@ pub mod internal {
     pub use crate::checksum::{ChecksumResult, check, check_padded, checksum, seal, sealed};
     pub use crate::record::sizes::{Record, RecordSizes, Records, Unreadable, extend_time};
     pub use crate::recover::{MemoryRings, snapshot_memory};
+    #[cfg(feature = "control")]
     pub use crate::remote::{ChannelInfo, End, RemoteConsumer, Round, TakenPacket};
     pub use crate::ring::{
         Bytes, EventCounters, Identity, RING_EXTENSION, Ring, RingPacket, Side, StreamCounters, StreamSnapshot,

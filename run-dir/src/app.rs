@@ -6,4 +6,4 @@ mod description;
 mod dirs;
 
 pub use description::{AppStatus, ApplicationInfo, ArgumentInfo, FieldInfo, TracepointInfo, TracepointKind};
-pub use dirs::{description, is_alive, is_held, key, remove, remove_stale};
+pub use dirs::{is_held, key, remove, remove_stale};

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tracepoint_reader::process::ProcessKey;
-use tracepoint_run_dir::app;
 use tracepoint_run_dir::bell::{RingResult, ring};
 use tracepoint_run_dir::layout::{APPS, LOG, SESSION, SESSIONS};
 use tracepoint_run_dir::lock::Lock;
@@ -89,11 +88,6 @@ impl SessionStore {
         let dir = self.sessions.open_subdir(name).ok()?;
         let spec = read_spec(&dir).ok()?;
         (!is_left_behind(&spec, &dir)).then(|| StoredSession::new(self, name))
-    }
-
-    /// Returns whether the process with this entry is alive.
-    pub fn is_alive(&self, entry: &str) -> bool {
-        self.apps.open_subdir(entry).is_ok_and(|dir| app::is_alive(&dir))
     }
 
     /// Takes the lock on the sessions, which is required to create, change and remove them.

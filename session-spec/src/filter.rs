@@ -41,7 +41,9 @@ mod step;
 
 pub(crate) use duration::split_unit;
 pub use error::FilterError;
-pub(crate) use field::{FieldKind, FilterField, Label};
+pub(crate) use field::FilterField;
+#[cfg(feature = "traces")]
+pub(crate) use field::{FieldKind, Label};
 pub use program::Program;
 
 use crate::from_text::try_from_text;

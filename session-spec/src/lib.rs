@@ -3,8 +3,8 @@
 //!
 //! [`SessionSpec`] is the description of a session, and [`SessionSpec::parse`] and [`SessionSpec::to_toml`] are its text, `session.toml`. Its parts are
 //! [`Rule`]s, [`ChannelSpec`]s, [`SinkSpec`]s and [`TriggerSpec`]s. The crate also has the language of rules: [`glob`]s match names,
-//! [`filter`]s compare fields, and a [`Limit`] bounds rates. The same language selects from recorded traces: [`TraceFilter`] and
-//! [`TraceStatistic`].
+//! [`filter`]s compare fields, and a [`Limit`] bounds rates. The same language selects from recorded traces, with the feature `traces`:
+//! `TraceFilter` and `TraceStatistic`.
 //!
 //! ```text
 //!   text ─▶ Rule (parsed) ─▶ selection::select ─▶ events of a process, by name and level
@@ -23,6 +23,7 @@ pub mod event_filter;
 pub mod filter;
 mod from_text;
 pub mod glob;
+#[cfg(feature = "traces")]
 mod kinds;
 pub mod limit;
 mod name;
@@ -30,7 +31,9 @@ pub mod random_id;
 pub mod selection;
 mod spec;
 pub mod syntax;
+#[cfg(feature = "traces")]
 mod trace_filter;
+#[cfg(feature = "traces")]
 mod trace_statistic;
 
 pub use limit::{Limit, LimitError};
@@ -43,5 +46,7 @@ pub use spec::{
     SpecError, State, StreamSinkSpec, StreamSpec, TextSinkSpec, Threshold, ThresholdError, TriggerAction,
     TriggerCondition, TriggerEntry, TriggerPartError, TriggerSpec, UdpSinkSpec, signal_number,
 };
+#[cfg(feature = "traces")]
 pub use trace_filter::{TraceFilter, TraceFilterError, check_fields};
+#[cfg(feature = "traces")]
 pub use trace_statistic::TraceStatistic;

@@ -5,9 +5,11 @@
 //! one may fail while another works.
 
 mod attached;
+#[cfg(feature = "control")]
 mod kernel;
 mod local;
 mod progress;
+#[cfg(feature = "control")]
 mod remote;
 mod report;
 mod source;
@@ -18,9 +20,11 @@ use crate::error::SinkError;
 use crate::sink::Sink;
 use crate::trace_info::TraceInfo;
 use attached::AttachedSink;
+#[cfg(feature = "control")]
 pub use kernel::{KernelCounts, KernelRings};
 pub use local::{LocalRings, RingSupplier};
 use progress::Progress;
+#[cfg(feature = "control")]
 pub use remote::RemoteRings;
 pub use report::{SinkId, SinkReport};
 pub use source::DrainRound;

@@ -8,8 +8,8 @@
 //! Before the first packet, a sink gets a [`TraceStart`] and the descriptions of the [events](NewEvents); at the end it gets the [`account`] of
 //! events that were fired, recorded and lost.
 //!
-//! Packets come from channels of this process, from the ring files of another one ([`Drain::remote`]), or from the buffers of the kernel
-//! ([`Drain::kernel`]).
+//! Packets come from channels of this process, from the ring files of another one (`Drain::remote`), or from the buffers of the kernel
+//! (`Drain::kernel`); the feature `control` enables both.
 //!
 //! A packet that a sink did not take is counted as lost, by its records, and the sink's first error is kept for its report.
 //!
@@ -19,7 +19,10 @@
 
 #![forbid(unsafe_code)]
 // Code that only some of the sinks use.
-#![cfg_attr(not(all(feature = "dt", feature = "replay", feature = "stream", feature = "udp")), allow(dead_code))]
+#![cfg_attr(
+    not(all(feature = "control", feature = "dt", feature = "replay", feature = "stream", feature = "udp")),
+    allow(dead_code)
+)]
 
 mod accounting;
 mod bandwidth;
@@ -52,9 +55,9 @@ pub use ctf::{CtfError, CtfSink, dated_directory, remove_traces};
 pub use datatrace::Error as DtError;
 pub use description::{ChannelDescription, EventDescription, NewEvents, TraceStart};
 pub use destination::{DEFAULT_MTU, DEFAULT_SYNC_INTERVAL, Destination, DestinationError, flush_age};
-pub use drain::{
-    Drain, DrainRound, KernelCounts, KernelRings, LocalRings, RemoteRings, RingSupplier, SinkId, SinkReport,
-};
+pub use drain::{Drain, DrainRound, LocalRings, RingSupplier, SinkId, SinkReport};
+#[cfg(feature = "control")]
+pub use drain::{KernelCounts, KernelRings, RemoteRings};
 #[cfg(feature = "dt")]
 pub use dt::DtSink;
 pub use error::SinkError;
@@ -76,6 +79,7 @@ pub use stream::StreamSink;
 /// Counts of the outcome of every event, in the form in which they are written next to a trace.
 pub use tracepoint_reader::account;
 /// Takes the packets of another process out of its ring files, for a [`Drain::remote`].
+#[cfg(feature = "control")]
 pub use tracepoint_reader::internal::RemoteConsumer;
 #[cfg(feature = "udp")]
 pub use udp::UdpSink;

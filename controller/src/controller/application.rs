@@ -1,5 +1,6 @@
 //! A traced process, as seen by a controller.
 
+use crate::described::{description, is_alive, is_alive_in};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use tracepoint_run_dir::app::{self, AppStatus, ApplicationInfo, TracepointInfo};
@@ -22,10 +23,10 @@ pub struct Application {
 impl Application {
     /// Opens the process of this entry; `None` if it has ended, or has not published its description yet.
     pub(super) fn open(name: String, dir: &PrivateDir, apps: &Arc<PrivateDir>) -> Option<Self> {
-        if !app::is_alive(dir) {
+        if !is_alive(dir) {
             return None;
         }
-        let described = app::description(dir);
+        let described = description(dir);
         let is_damaged = described.is_none();
         let info = described.or_else(|| app::key(dir).map(ApplicationInfo::unknown))?;
         Some(Self { name, apps: Arc::clone(apps), info, is_damaged })
@@ -54,7 +55,7 @@ impl Application {
 
     /// Returns whether the process is still alive.
     pub fn is_alive(&self) -> bool {
-        self.apps.open_subdir(&self.name).is_ok_and(|dir| app::is_alive(&dir))
+        is_alive_in(&self.apps, &self.name)
     }
 
     /// The process's tracepoints, sorted by name.

@@ -1,10 +1,11 @@
 //! A session in the run directory.
 
-use super::{ControlError, Controller};
+use super::{ControlError, Controller, acks};
+use crate::described::is_alive_in;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use tracepoint_reader::process::ProcessKey;
-use tracepoint_run_dir::ack::{Ack, files};
+use tracepoint_run_dir::ack::Ack;
 use tracepoint_run_dir::bandwidth::Buckets;
 use tracepoint_run_dir::layout::{BANDWIDTH, LOG};
 use tracepoint_run_dir::private_dir::PrivateDir;
@@ -96,7 +97,7 @@ impl<'a> NamedSession<'a> {
     /// [`ControlError::NoSession`] if the session was removed meanwhile.
     pub fn acks(&self) -> Result<Vec<Ack>, ControlError> {
         let dir = self.dir()?;
-        let mut acks = files::all(&dir, |entry| self.controller.store.is_alive(entry))?;
+        let mut acks = acks::all(&dir, |entry| is_alive_in(self.controller.store.apps(), entry))?;
         // The processes do not know the streams of a recorder.
         for (process, text) in beside_rings(&dir, STREAMS) {
             let key = ProcessKey::of_directory(&process);
@@ -110,13 +111,13 @@ impl<'a> NamedSession<'a> {
 
     /// Returns the last acknowledgement of the process with this entry.
     pub(crate) fn last_ack(&self, entry: &str) -> Option<Ack> {
-        files::last(&self.dir().ok()?, entry)
+        acks::last(&self.dir().ok()?, entry)
     }
 
     /// Returns the outputs of all its processes: the acknowledged ones, and those listed next to their rings.
     pub(crate) fn outputs(&self) -> BTreeSet<PathBuf> {
         let Ok(dir) = self.dir() else { return BTreeSet::new() };
-        let acks = files::all(&dir, |_| true).unwrap_or_default();
+        let acks = acks::all(&dir, |_| true).unwrap_or_default();
         acks.into_iter().flat_map(|ack| ack.outputs).chain(listed_outputs(&dir)).collect()
     }
 
@@ -130,7 +131,7 @@ impl<'a> NamedSession<'a> {
     /// [`ControlError::NoSession`] if the session was removed meanwhile.
     pub fn statistics(&self) -> Result<SessionStatistics, ControlError> {
         let dir = self.dir()?;
-        Ok(SessionStatistics::read(&dir, |entry| self.controller.store.is_alive(entry)))
+        Ok(SessionStatistics::read(&dir, |entry| is_alive_in(self.controller.store.apps(), entry)))
     }
 
     /// The ring directories of processes that died.

@@ -1,8 +1,8 @@
 //! Processes that were restored from a checkpoint: their start time differs from that in their entries.
 
 use super::Controller;
+use crate::described::description;
 use tracepoint_reader::process::{ProcessKey, pid_namespace};
-use tracepoint_run_dir::app;
 use tracepoint_run_dir::bell::RingResult;
 
 impl Controller {
@@ -13,7 +13,7 @@ impl Controller {
         let of_pid = names.filter(|name| ProcessKey::of_directory(name).is_some_and(|key| key.pid == pid));
         // Ids in other namespaces denote other processes.
         let is_ours = |name: &String| {
-            let described = self.store.apps().open_subdir(name).ok().and_then(|dir| app::description(&dir));
+            let described = self.store.apps().open_subdir(name).ok().and_then(|dir| description(&dir));
             described.is_none_or(|info| [0, pid_namespace()].contains(&info.pid_namespace))
         };
         of_pid.filter(is_ours).any(|name| self.store.ring_one(&name, "") == RingResult::Queued)

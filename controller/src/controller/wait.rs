@@ -1,10 +1,10 @@
 //! Waits for processes to acknowledge.
 
-use super::{Application, ControlError, Controller, NamedSession};
+use super::{Application, ControlError, Controller, NamedSession, acks};
 use std::collections::BTreeSet;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use tracepoint_run_dir::ack::{Ack, AckState, files};
+use tracepoint_run_dir::ack::{Ack, AckState};
 use tracepoint_run_dir::bell::RingResult;
 use tracepoint_session_spec::{SessionSpec, random_id};
 
@@ -43,7 +43,7 @@ impl NamedSession<'_> {
         poll_until(timeout, || {
             let dir = self.dir()?;
             silent.retain(|process| {
-                !files::last(&dir, process.name()).as_ref().is_some_and(is_done) && process.is_alive()
+                !acks::last(&dir, process.name()).as_ref().is_some_and(is_done) && process.is_alive()
             });
             Ok(silent.is_empty())
         })?;

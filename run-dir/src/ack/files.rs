@@ -6,15 +6,17 @@
 //! last process leaves nothing. If an agent is killed in between, its acknowledgement stays until the sessions are listed. A new session of
 //! that name may use the same directory by then: only empty directories are removed, and a process that misses one makes it again.
 
-use super::{Ack, AckState};
-use crate::json::{read_json, replace_json_with_spare};
+use super::Ack;
+use crate::json::replace_json_with_spare;
 use crate::layout::SESSION;
 use crate::private_dir::{DirError, PrivateDir};
 use crate::session_dir::TRIES;
 use std::io;
 
-const ACKS: &str = "acks";
-const SUFFIX: &str = ".json";
+/// The directory of the acknowledgements in that of a session.
+pub const ACKS: &str = "acks";
+/// The end of the name of an acknowledgement, after the name of the process's entry.
+pub const SUFFIX: &str = ".json";
 
 /// Writes the acknowledgement of `process`, the name of its entry, into `dir`, the directory of the session called `session`. Leaves
 /// nothing if the session was removed meanwhile.
@@ -55,42 +57,6 @@ fn file_name(process: &str) -> String {
 fn write(dir: &PrivateDir, name: &str, ack: &Ack) -> Result<(), DirError> {
     let acks = dir.subdir(ACKS)?;
     replace_json_with_spare(&acks, name, ack).map_err(|error| acks.failed("write", name, error))
-}
-
-/// Returns all acknowledgements in `dir`, the directory of a session, by process. `is_alive` returns whether the process of an entry is
-/// alive.
-pub fn all(dir: &PrivateDir, is_alive: impl Fn(&str) -> bool) -> Result<Vec<Ack>, DirError> {
-    let acks = match dir.open_subdir(ACKS) {
-        Ok(acks) => acks,
-        // No agent has acknowledged yet.
-        Err(error) if error.is_missing() => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
-    let names = acks.names().map_err(|error| acks.failed("read", "", error))?;
-    let whole = names.into_iter().filter(|name| !name.starts_with('.'));
-    let mut found: Vec<Ack> = whole.filter_map(|name| read(&acks, &name, &is_alive).ok()).collect();
-    found.sort_by_key(|ack| ack.process);
-    Ok(found)
-}
-
-/// Returns the last acknowledgement of the process with this entry, dead or alive.
-pub fn last(dir: &PrivateDir, entry: &str) -> Option<Ack> {
-    read_json(&dir.open_subdir(ACKS).ok()?, &file_name(entry)).ok()
-}
-
-fn read(acks: &PrivateDir, name: &str, is_alive: impl Fn(&str) -> bool) -> io::Result<Ack> {
-    let ack: Ack = read_json(acks, name)?;
-    let records = |ack: &Ack| matches!(ack.state, AckState::Recording | AckState::Ending);
-    let entry = name.strip_suffix(SUFFIX).unwrap_or(name);
-    if !records(&ack) || is_alive(entry) {
-        return Ok(ack);
-    }
-    // It may have ended properly since then, and acknowledged that.
-    let mut last: Ack = read_json(acks, name)?;
-    if records(&last) {
-        (last.state, last.events) = (AckState::Dead, 0);
-    }
-    Ok(last)
 }
 
 /// Removes all acknowledgements. The session's file is already removed.

@@ -1,33 +1,14 @@
-//! Decides which entries in `apps` belong to living processes.
+//! The entries in `apps`: who holds them, and their removal.
 
-use super::ApplicationInfo;
-use crate::json::read_json;
 use crate::layout::{BELL, PROCESS, STATUS, TRACEPOINTS};
 use crate::lock::{ALIVE, is_locked, remove_locked};
 use crate::private_dir::PrivateDir;
 use std::io;
-use tracepoint_reader::process::{self, ProcessKey};
+use tracepoint_reader::process::ProcessKey;
 
 /// Returns whether a process holds the lock on this entry. Cheap.
 pub fn is_held(entry: &PrivateDir) -> bool {
     is_locked(entry).unwrap_or(true)
-}
-
-/// Returns whether the process of this entry is alive. Returns true in doubt, for example if the file is damaged.
-pub fn is_alive(entry: &PrivateDir) -> bool {
-    if !is_held(entry) {
-        return false;
-    }
-    match description(entry) {
-        Some(info) => info.pid_namespace == 0 || info.pid_namespace != process::pid_namespace() || info.key().exists(),
-        // The agent has not written it yet, or it was damaged.
-        None => true,
-    }
-}
-
-/// Returns the description that the process of this entry wrote; `None` if it cannot be read, or describes another process.
-pub fn description(entry: &PrivateDir) -> Option<ApplicationInfo> {
-    read_json::<ApplicationInfo>(entry, PROCESS).ok().filter(|info| Some(info.key()) == key(entry))
 }
 
 /// The process of this entry.

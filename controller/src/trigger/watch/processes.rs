@@ -1,11 +1,11 @@
 //! The living traced processes, each with a pidfd that reports its end.
 
 use super::death::Death;
+use crate::described::is_alive_in;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use tracepoint_reader::process::ProcessKey;
-use tracepoint_run_dir::app;
 use tracepoint_run_dir::private_dir::PrivateDir;
 
 /// A process that has ended.
@@ -60,7 +60,7 @@ impl Processes {
             }
         }
         // Processes without a pidfd are checked by their locks. A missing entry was removed because its process had ended.
-        let is_over = |entry: &str| !apps.open_subdir(entry).is_ok_and(|dir| app::is_alive(&dir));
+        let is_over = |entry: &str| !is_alive_in(apps, entry);
         let mut ended = Vec::new();
         for (entry, known) in self.known.iter_mut().filter(|(_, known)| known.handle.is_none()) {
             if is_over(entry) && std::mem::replace(&mut known.was_free, true) {
