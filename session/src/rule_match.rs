@@ -2,7 +2,7 @@
 
 use crate::event::{PlannedEvent, Program};
 use crate::statistics::{PlannedStatistic, plan};
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::Arc;
 use tracepoint_core::clock::{self, Clock};
 use tracepoint_probes::Sample;
@@ -28,7 +28,7 @@ pub(crate) struct RuleMatch {
 /// Keeps the token buckets of the rules' limits, and the counters of their samples, by the text of the rule, so that a rule keeps its state
 /// when others change.
 #[derive(Debug, Default)]
-pub(crate) struct Matcher(BTreeMap<String, RateConditions>);
+pub(crate) struct Matcher(HashMap<String, RateConditions>);
 
 impl Matcher {
     /// Matches the rules with the events of the program.
@@ -38,7 +38,7 @@ impl Matcher {
             events.iter().map(|event| Candidate { name: event.declared(), level: event.level() }).collect();
         let names = spec.channel_names();
         let channels = names.len();
-        let (mut buckets, mut statistics) = (BTreeMap::new(), Vec::new());
+        let (mut buckets, mut statistics) = (HashMap::new(), Vec::new());
         // For each channel and event.
         let mut conditions: Vec<Vec<Vec<Condition>>> =
             (0..channels).map(|_| events.iter().map(|_| Vec::new()).collect()).collect();

@@ -8,8 +8,8 @@ use super::rings::RingStore;
 use crate::drain_thread::shared::SharedDrain;
 use crate::event::PlannedEvent;
 use crate::state;
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use tracepoint_core::Marker;
 use tracepoint_core::channel::{EventId, OpenChannel, TooManyEvents};
@@ -50,7 +50,7 @@ pub(super) struct EnabledEvents {
     is_described: bool,
     known: BTreeMap<Key, KnownEvent>,
     /// Ids of events whose description failed. The next attempt reuses them: some sinks may know them already.
-    given: BTreeMap<Key, EventId>,
+    given: HashMap<Key, EventId>,
     /// The channels in which the events that enclose state dumps are enabled.
     with_state: BTreeSet<String>,
 }
@@ -63,7 +63,7 @@ impl EnabledEvents {
             metadata: MetadataText::begin(trace, &channels.descriptions()).as_str().to_owned(),
             is_described: false,
             known: BTreeMap::new(),
-            given: BTreeMap::new(),
+            given: HashMap::new(),
             with_state: BTreeSet::new(),
         }
     }
@@ -184,13 +184,13 @@ impl EnabledEvents {
 
     /// Disables all events, and waits until none of them is being written.
     pub(super) fn switch_all_off(&mut self) {
-        self.switch_off(&BTreeSet::new());
+        self.switch_off(&HashSet::new());
     }
 
     /// Enables exactly those of `events` that are known, and updates the filters of events that stay enabled. Returns whether it enabled
     /// further events.
     pub(super) fn switch_to(&mut self, events: &[PlannedEvent], channels: &Channels) -> Result<bool, SessionError> {
-        let mut wanted: BTreeSet<Key> = events.iter().map(key).collect();
+        let mut wanted: HashSet<Key> = events.iter().map(key).collect();
         for channel in &self.with_state {
             wanted.extend(state::planned(channel).iter().map(key));
         }
@@ -210,21 +210,21 @@ impl EnabledEvents {
     }
 
     /// Stores the filters of `events`; returns the former filters of enabled events that have a filter or had one.
-    fn set_filters(&mut self, events: &[PlannedEvent]) -> BTreeMap<Key, Option<Arc<EventFilter>>> {
-        let mut before = BTreeMap::new();
+    fn set_filters(&mut self, events: &[PlannedEvent]) -> Vec<(Key, Option<Arc<EventFilter>>)> {
+        let mut before = Vec::new();
         for event in events {
             let Some(known) = self.known.get_mut(&key(event)) else { continue };
             let old = std::mem::replace(&mut known.filter, event.filter.clone());
             if !known.subscriptions.is_empty() && (old.is_some() || event.filter.is_some()) {
-                before.insert(key(event), old);
+                before.push((key(event), old));
             }
         }
         before
     }
 
     /// Gives the subscriptions of these events the stored filters. The events stay enabled meanwhile.
-    fn replace_filters(&self, events: &BTreeMap<Key, Option<Arc<EventFilter>>>) {
-        let changed = events.keys().filter_map(|event| self.known.get(event));
+    fn replace_filters(&self, events: &[(Key, Option<Arc<EventFilter>>)]) {
+        let changed = events.iter().filter_map(|(event, _)| self.known.get(event));
         Subscription::filter_all(changed.flat_map(|known| {
             let filter = known.filter.clone().map(|filter| -> Arc<dyn Filter> { filter });
             known.subscriptions.iter().map(move |(_, subscription)| (subscription, filter.clone()))
@@ -232,7 +232,7 @@ impl EnabledEvents {
     }
 
     /// Enables all events in `wanted`, with all their markers; none on an error. Returns whether any of them was disabled before.
-    fn switch_on(&mut self, wanted: &BTreeSet<Key>, channels: &Channels) -> Result<bool, SessionError> {
+    fn switch_on(&mut self, wanted: &HashSet<Key>, channels: &Channels) -> Result<bool, SessionError> {
         let mut off = Vec::new();
         for ((channel, _), known) in self.known.iter_mut().filter(|(event, _)| wanted.contains(*event)) {
             let is_off =
@@ -259,7 +259,7 @@ impl EnabledEvents {
         Ok(has_more)
     }
 
-    fn switch_off(&mut self, wanted: &BTreeSet<Key>) {
+    fn switch_off(&mut self, wanted: &HashSet<Key>) {
         let others = self.known.iter_mut().filter(|(event, _)| !wanted.contains(*event));
         let ended = others.flat_map(|(_, known)| std::mem::take(&mut known.subscriptions));
         Subscription::end_all(ended.map(|(_, subscription)| subscription).collect());

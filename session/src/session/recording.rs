@@ -241,17 +241,18 @@ impl Recording {
     pub(crate) fn usage(&self) -> Option<Usage> {
         let parts = self.parts()?;
         let channels = parts.channels.all().iter();
-        let accounts: BTreeMap<_, _> = channels.map(|channel| (channel.name(), channel.account())).collect();
+        let accounts: Vec<_> = channels.map(|channel| (channel.name(), channel.account())).collect();
         let mut events: BTreeMap<String, EventUsage> = BTreeMap::new();
-        for (channel, name, id) in parts.events.names() {
-            if let Some(event) = accounts.get(channel).and_then(|account| account.events.get(usize::from(id.get()))) {
+        for (of, name, id) in parts.events.names() {
+            let account = accounts.iter().find(|(channel, _)| *channel == of);
+            if let Some(event) = account.and_then(|(_, account)| account.events.get(usize::from(id.get()))) {
                 // An event that goes into several channels has costs in each.
                 let sum = events.entry(name.to_owned()).or_default();
                 sum.fired += event.fired;
                 sum.recorded += event.recorded;
             }
         }
-        let bytes = accounts.values().flat_map(|account| &account.streams).map(|stream| stream.bytes).sum();
+        let bytes = accounts.iter().flat_map(|(_, account)| &account.streams).map(|stream| stream.bytes).sum();
         Some(Usage { bytes, drain: parts.thread.taken(), events })
     }
 

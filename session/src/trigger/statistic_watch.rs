@@ -31,8 +31,8 @@ struct State {
     statistics: Vec<LiveStatistic>,
     /// The snapshots of the last second, and one older; the newest last.
     seen: VecDeque<(Instant, BTreeMap<Key, Observation>)>,
-    /// The time since which the condition holds, and whether that was acted on.
-    holding: BTreeMap<Key, (Instant, bool)>,
+    /// The events and groups for which the condition holds, sorted: since when, and whether that was acted on.
+    holding: Vec<(Key, Instant, bool)>,
 }
 
 /// A rule, an event, and a group.
@@ -67,7 +67,7 @@ impl StatisticWatch {
 
     fn look_at(&self, state: &mut State, now: Instant) -> Vec<(Key, f64)> {
         let seen = seen(&state.statistics);
-        let mut values = BTreeMap::new();
+        let mut holding = Vec::new();
         // The newest snapshot that is at least a window old; at first, the oldest one.
         while state.seen.get(1).is_some_and(|(then, _)| now.duration_since(*then) >= WINDOW) {
             state.seen.pop_front();
@@ -79,19 +79,21 @@ impl StatisticWatch {
                 None => (None, None),
             };
             let seconds = then.map(|then| now.duration_since(then).as_secs_f64()).filter(|seconds| *seconds > 0.0);
-            if let Some(value) = self.value(new, old, seconds) {
-                values.insert(key.clone(), value);
+            if let Some(value) = self.value(new, old, seconds).filter(|value| self.threshold.holds(*value)) {
+                holding.push((key.clone(), value));
             }
         }
         state.seen.push_back((now, seen));
         let mut found = Vec::new();
-        state.holding.retain(|key, _| values.get(key).is_some_and(|value| self.threshold.holds(*value)));
-        for (key, value) in values.into_iter().filter(|(_, value)| self.threshold.holds(*value)) {
-            let (since, is_told) = state.holding.entry(key.clone()).or_insert((now, false));
-            if !*is_told && now.duration_since(*since) >= self.threshold.hold {
-                *is_told = true;
-                found.push((key, value));
+        let before = std::mem::take(&mut state.holding);
+        for (key, value) in holding {
+            let known = before.binary_search_by(|(known, ..)| known.cmp(&key));
+            let (since, was_told) = known.map_or((now, false), |index| (before[index].1, before[index].2));
+            let is_told = now.duration_since(since) >= self.threshold.hold;
+            if is_told && !was_told {
+                found.push((key.clone(), value));
             }
+            state.holding.push((key, since, was_told || is_told));
         }
         found
     }
