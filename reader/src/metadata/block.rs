@@ -77,7 +77,7 @@ pub(super) fn blocks(input: &mut Input<'_>) -> Parsed<Blocks> {
             Some("clock") => blocks.clocks.push(clock(input)?),
             Some("stream") => blocks.streams.push(stream(input, offset)?),
             Some("event") => blocks.events.push(event(input, offset)?),
-            Some("callsite") => block(input, |_, _, _| Ok(()))?,
+            Some("callsite") => block(input, &mut |_, _, _| Ok(()))?,
             _ => {
                 specifier(input)?;
             }
@@ -87,7 +87,7 @@ pub(super) fn blocks(input: &mut Input<'_>) -> Parsed<Blocks> {
 }
 
 /// Parses `name { path = constant; path := type; … }`, optionally followed by a semicolon.
-fn block<'a>(input: &mut Input<'a>, mut take: impl FnMut(&mut Input<'a>, &str, Entry) -> Parsed<()>) -> Parsed<()> {
+fn block<'a>(input: &mut Input<'a>, take: &mut dyn FnMut(&mut Input<'a>, &str, Entry) -> Parsed<()>) -> Parsed<()> {
     word(input)?;
     expect(input, "{")?;
     scoped(input, |input| {
@@ -141,7 +141,7 @@ fn id_of(input: &Input<'_>, entry: &Entry) -> Parsed<u64> {
 }
 
 fn trace(input: &mut Input<'_>, blocks: &mut Blocks) -> Parsed<()> {
-    block(input, |input, name, entry| {
+    block(input, &mut |input, name, entry| {
         match (name, entry) {
             ("uuid", Entry::Constant(Constant::Text(text))) => match parse_uuid(&text) {
                 Some(uuid) => blocks.uuid = Some(uuid),
@@ -158,7 +158,7 @@ fn trace(input: &mut Input<'_>, blocks: &mut Blocks) -> Parsed<()> {
 }
 
 fn env(input: &mut Input<'_>, env: &mut Vec<(String, EnvValue)>) -> Parsed<()> {
-    block(input, |_, name, entry| {
+    block(input, &mut |_, name, entry| {
         let value = match entry {
             Entry::Constant(Constant::Number(number)) => EnvValue::Integer(number),
             Entry::Constant(Constant::Text(text)) => EnvValue::String(text),
@@ -179,7 +179,7 @@ fn clock(input: &mut Input<'_>) -> Parsed<Clock> {
         offset_seconds: 0,
         offset_cycles: 0,
     };
-    block(input, |input, name, entry| {
+    block(input, &mut |input, name, entry| {
         match (name, entry) {
             ("name", Entry::Constant(Constant::Text(text))) => clock.name = text,
             ("description", Entry::Constant(Constant::Text(text))) => clock.description = text,
@@ -204,7 +204,7 @@ fn clock(input: &mut Input<'_>) -> Parsed<Clock> {
 
 fn stream(input: &mut Input<'_>, offset: usize) -> Parsed<StreamBlock> {
     let mut stream = StreamBlock { offset, ..StreamBlock::default() };
-    block(input, |input, name, entry| {
+    block(input, &mut |input, name, entry| {
         match name {
             "id" => stream.id = id_of(input, &entry)?,
             "packet.context" => stream.packet_context = structure_of(input, entry)?,
@@ -228,7 +228,7 @@ fn event(input: &mut Input<'_>, offset: usize) -> Parsed<EventBlock> {
         context: None,
         fields: None,
     };
-    block(input, |input, name, entry| {
+    block(input, &mut |input, name, entry| {
         match (name, entry) {
             ("id", entry) => class.id = id_of(input, &entry)?,
             ("stream_id", entry) => stream = Some(id_of(input, &entry)?),

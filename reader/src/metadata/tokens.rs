@@ -7,7 +7,7 @@ use winnow::ModalResult;
 use winnow::combinator::{alt, eof, opt, peek, preceded, repeat, separated, terminated};
 use winnow::error::{ErrMode, ParserError};
 use winnow::prelude::*;
-use winnow::stream::{LocatingSlice, Location, Stateful};
+use winnow::stream::{LocatingSlice, Location, Range, Stateful};
 use winnow::token::{any, one_of, take_till, take_until, take_while};
 
 /// The remaining text, and the declarations so far.
@@ -86,10 +86,18 @@ pub(super) fn token<'a>(input: &mut Input<'a>) -> Parsed<Token<'a>> {
     or_parse_error(input, token, |input| Ok(strange(input)))
 }
 
+/// So many characters of a set, which is a function pointer: the parser is compiled once for all sets.
+fn characters<'a>(
+    count: impl Into<Range>,
+    set: fn(char) -> bool,
+) -> impl Parser<Input<'a>, &'a str, ErrMode<ParseError>> {
+    take_while(count, set)
+}
+
 /// An identifier or a keyword.
 pub(super) fn word<'a>(input: &mut Input<'a>) -> Parsed<&'a str> {
     let first = one_of(('a'..='z', 'A'..='Z', '_'));
-    let rest = take_while(0.., ('a'..='z', 'A'..='Z', '0'..='9', '_'));
+    let rest = characters(0.., |c| c.is_ascii_alphanumeric() || c == '_');
     terminated((first, rest).take(), blank).parse_next(input)
 }
 
@@ -106,7 +114,7 @@ pub(super) fn at_keyword(input: &mut Input<'_>, keywords: &[&str]) -> Parsed<boo
 /// An unsigned constant in C's bases, with C's suffixes.
 pub(super) fn number(input: &mut Input<'_>) -> Parsed<u64> {
     let offset = input.current_token_start();
-    let digits = (one_of('0'..='9'), take_while(0.., ('a'..='z', 'A'..='Z', '0'..='9'))).take().parse_next(input)?;
+    let digits = (one_of('0'..='9'), characters(0.., |c| c.is_ascii_alphanumeric())).take().parse_next(input)?;
     let plain = digits.to_ascii_lowercase();
     let (radix, body) = match plain.as_bytes() {
         [b'0', b'x', ..] => (16, &plain[2..]),
@@ -150,8 +158,8 @@ pub(super) fn text(input: &mut Input<'_>) -> Parsed<String> {
 /// The character after a backslash.
 fn escape<'a>(input: &mut Input<'a>) -> Parsed<Part<'a>> {
     let byte = |digits: &str, radix| Part::Byte((u32::from_str_radix(digits, radix).unwrap_or(0) & 0xFF) as u8);
-    let octal = take_while(1..=3, '0'..='7').map(|digits| byte(digits, 8));
-    let hexadecimal = preceded('x', take_while(0..=2, |c: char| c.is_ascii_hexdigit())).map(|digits| byte(digits, 16));
+    let octal = characters(1..=3, |c| c.is_digit(8)).map(|digits| byte(digits, 8));
+    let hexadecimal = preceded('x', characters(0..=2, |c| c.is_ascii_hexdigit())).map(|digits| byte(digits, 16));
     let other = any.take().map(|letter: &str| match letter {
         "a" => Part::Byte(0x07),
         "b" => Part::Byte(0x08),
@@ -247,8 +255,8 @@ pub(super) fn found(input: &mut Input<'_>) -> Parsed<String> {
 
 /// White space and comments.
 pub(super) fn blank(input: &mut Input<'_>) -> Parsed<()> {
-    let space = take_while(1.., char::is_whitespace).void();
-    let line = ("//", take_till(0.., '\n')).void();
+    let space = characters(1.., char::is_whitespace).void();
+    let line = ("//", characters(0.., |c| c != '\n')).void();
     repeat(0.., alt((space, line, block_comment))).parse_next(input)
 }
 

@@ -2,19 +2,19 @@
 
 use super::duration::{nanoseconds, split_unit};
 use super::number::Number;
-use super::step::{Input, Parsed};
+use super::step::{Input, Parsed, characters};
 use crate::glob::Glob;
 use crate::syntax::SyntaxError;
 use winnow::Parser;
 use winnow::combinator::{alt, opt, repeat};
-use winnow::stream::{AsChar, Location};
-use winnow::token::{any, none_of, one_of, take_while};
+use winnow::stream::Location;
+use winnow::token::{any, none_of, one_of};
 
 /// Reads a number, whose first digit comes next. A number with a unit of time is converted to nanoseconds.
 pub(super) fn number(input: &mut Input<'_>) -> Parsed<Number> {
-    let exponent = (one_of(['e', 'E']), one_of(['+', '-']), take_while(0.., ('0'..='9', '_')));
-    let plain = take_while(1.., (AsChar::is_alphanum, '_', '.', '\u{b5}', '\u{3bc}'));
-    let signed = (take_while(1.., ('0'..='9', '_', '.')), exponent).take();
+    let exponent = (one_of(['e', 'E']), one_of(['+', '-']), characters(0.., |c| c.is_ascii_digit() || c == '_'));
+    let plain = characters(1.., |c| c.is_ascii_alphanumeric() || "_.\u{b5}\u{3bc}".contains(c));
+    let signed = (characters(1.., |c| c.is_ascii_digit() || "_.".contains(c)), exponent).take();
     let (word, place) = alt((signed, plain)).with_span().parse_next(input)?;
     let word = word.replace('_', "");
     if let Some((digits, unit)) = split_unit(&word) {

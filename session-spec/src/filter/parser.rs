@@ -3,13 +3,13 @@
 use super::error::FilterError;
 use super::literal;
 use super::number::{Bitwise, Comparison};
-use super::step::{Input, Logic, Node, Parsed, State, Step};
+use super::step::{Input, Logic, Node, Parsed, State, Step, characters, is_of_name};
 use crate::syntax::SyntaxError;
 use std::ops::Range;
 use winnow::Parser;
 use winnow::combinator::{alt, eof, not, opt, peek, terminated};
-use winnow::stream::{AsChar, LocatingSlice, Location};
-use winnow::token::{any, one_of, take_while};
+use winnow::stream::{LocatingSlice, Location};
+use winnow::token::{any, one_of};
 
 /// The longest filter, in bytes.
 pub(super) const MAX_LENGTH: usize = 4096;
@@ -111,7 +111,7 @@ fn primary(input: &mut Input<'_>) -> Parsed<()> {
 }
 
 fn name(input: &mut Input<'_>) -> Parsed<Node> {
-    let name = take_while(1.., (AsChar::is_alphanum, '_')).parse_next(input)?;
+    let name = characters(1.., is_of_name).parse_next(input)?;
     Ok(match name {
         "true" => Node::Truth(true),
         "false" => Node::Truth(false),
@@ -159,7 +159,7 @@ fn word<'t, T>(
 }
 
 fn space(input: &mut Input<'_>) -> Parsed<()> {
-    take_while(0.., char::is_whitespace).void().parse_next(input)
+    characters(0.., char::is_whitespace).void().parse_next(input)
 }
 
 fn is_next<'t, T>(input: &mut Input<'t>, parser: impl Parser<Input<'t>, T, SyntaxError>) -> bool {
@@ -188,5 +188,5 @@ fn unexpected(input: &mut Input<'_>, expected: &str) -> SyntaxError {
 fn known_word<'t>(input: &mut Input<'t>) -> Parsed<&'t str> {
     let double = alt(("||", "&&", "==", "!=", "<=", ">=", "<<", ">>"));
     let single = one_of(['<', '>', '|', '^', '&', '!', '~', '-', '(', ')', '"']).take();
-    alt((take_while(1.., (AsChar::is_alphanum, '_')), double, single)).parse_next(input)
+    alt((characters(1.., is_of_name), double, single)).parse_next(input)
 }

@@ -7,7 +7,9 @@ use super::number::{Bitwise, Comparison, Number};
 use crate::glob::Glob;
 use crate::syntax::SyntaxError;
 use std::ops::Range;
-use winnow::stream::{LocatingSlice, Stateful};
+use winnow::Parser;
+use winnow::stream::{self, LocatingSlice, Stateful};
+use winnow::token::take_while;
 
 /// `&&` and `||`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +47,19 @@ pub(super) struct Step {
 /// The input of the parsers.
 pub(super) type Input<'t> = Stateful<LocatingSlice<&'t str>, State>;
 pub(super) type Parsed<T> = Result<T, SyntaxError>;
+
+/// So many characters of a set, which is a function pointer: the parser is compiled once for all sets.
+pub(super) fn characters<'t>(
+    count: impl Into<stream::Range>,
+    set: fn(char) -> bool,
+) -> impl Parser<Input<'t>, &'t str, SyntaxError> {
+    take_while(count, set)
+}
+
+/// Whether it can be part of a name.
+pub(super) const fn is_of_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
 
 /// The state of the parser. Nothing is added before the parser is committed to an alternative.
 #[derive(Clone, Debug, Default)]
