@@ -1,8 +1,8 @@
 //! Models of a packet's slot and a reader in another process: the reader copies a packet's committed records, or detects that the copy is
 //! invalid.
 //!
-//! The reader's system calls are modelled according to the assumptions of `docs/ordering.md`: the loads of one call come before the loads of the
-//! next, and a copying call loads in the order of the bytes.
+//! The reader's system calls are modelled according to C3 of `docs/ordering.md`: the loads of one call come before the loads of the next, and are
+//! made in any order.
 
 use crate::packet::{PacketEnd, PacketPtr};
 use crate::packet_header::{
@@ -73,27 +73,27 @@ impl Slot {
 
     // -- a reader of another process --------------------------------------------------------------------------------------
 
-    /// One system call that copies words.
+    /// One system call that copies words, and the fence behind it.
     fn read<const N: usize>(&self, at: [usize; N]) -> [u64; N] {
-        at.map(|at| {
-            let word = self.words[at].load(Ordering::Relaxed);
-            fence(Ordering::Acquire);
-            word
-        })
+        let words = at.map(|at| self.words[at].load(Ordering::Relaxed));
+        fence(Ordering::Acquire); // C3
+        words
     }
 
     /// The packet that a reader copies; `None` if the slot has no valid one.
     fn try_copy(&self) -> Option<Copy> {
         let closed = self.closed.load(Ordering::Acquire);
-        let [first, number] = self.read([0, NUMBER]);
+        let [first] = self.read([0]);
         if first as u32 != PACKET_MAGIC {
             return None;
         }
+        let [number] = self.read([NUMBER]);
         let [content] = self.read([CONTENT]);
         let records = (content as usize / 8 - HEADER_SIZE) / 8;
         let [size] = self.read([SIZE]);
         let bytes = (0..records).map(|index| self.read([WORDS_OF_HEADER + index])[0]).collect();
-        let [again, number_again] = self.read([0, NUMBER]);
+        let [again] = self.read([0]);
+        let [number_again] = self.read([NUMBER]);
         if again as u32 != PACKET_MAGIC || number_again != number {
             return None;
         }

@@ -248,10 +248,14 @@ impl Ring {
         }
         for _ in 0..OLDEST_TRIES {
             let (released, closed) = (self.released(side)?, self.counters(side)?.closed);
-            let mut bytes = [0; HEADER_SIZE];
-            self.fill(&mut bytes, area.offset_of(released))?;
-            let packet = PacketHeader::parse(&bytes);
-            let is_there = packet.magic == PACKET_MAGIC && packet.sequence == sequence_of(released);
+            let look = || {
+                let mut bytes = [0; HEADER_SIZE];
+                self.fill(&mut bytes, area.offset_of(released)).map(|()| PacketHeader::parse(&bytes))
+            };
+            let found = look()?;
+            let is_there = found.magic == PACKET_MAGIC && found.sequence == sequence_of(released);
+            // The fields after the number (C2), in another call.
+            let packet = look()?;
             // The sub-buffer is reused only after `released` has increased.
             if self.released(side)? != released || released > closed || (released < closed && !is_there) {
                 continue;

@@ -5,10 +5,12 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
 /// Bytes at offsets, in their state at the time of the call. A file is not mapped, because access to a truncated mapping would raise a signal.
 ///
-/// An implementation must load the bytes of one call in their order, and before those of the next call (C3 in `docs/ordering.md`).
+/// An implementation must load the bytes of one call before those of the next call (C3 in `docs/ordering.md`), and each aligned word at once. The
+/// words of one call may be loaded in any order.
 pub trait Bytes: fmt::Debug + Send {
     /// The number of bytes.
     ///
@@ -29,7 +31,10 @@ impl Bytes for File {
     }
 
     fn fill(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        self.read_exact_at(buffer, offset)
+        self.read_exact_at(buffer, offset)?;
+        // C3: before all later loads; pairs with the stores of C1, C2, R2 and H1. A system call by itself does not order the loads of the kernel.
+        fence(Ordering::Acquire);
+        Ok(())
     }
 }
 

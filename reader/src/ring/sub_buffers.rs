@@ -106,7 +106,12 @@ impl Ring {
         let first = if access == Access::Leased { FIRST_READ.min(slots.size) as usize } else { HEADER_SIZE };
         grow(bytes, first);
         self.fill(&mut bytes[..first], at)?;
-        let head = PacketHeader::parse(bytes);
+        let mut head = PacketHeader::parse(bytes);
+        if head.magic == PACKET_MAGIC && access != Access::Leased {
+            // C2: the fields after the magic, in another call.
+            self.fill(&mut bytes[..first], at)?;
+            head = PacketHeader::parse(bytes);
+        }
         if head.magic != PACKET_MAGIC {
             return Ok(match (head.magic, head.stream.uuid) {
                 (0, uuid) if uuid == [0; 16] => SlotContent::Nothing,
@@ -147,10 +152,13 @@ impl Ring {
             }
             Access::Racing { closed } => {
                 self.fill(&mut bytes[..length], at)?;
-                let mut again = [0; HEADER_SIZE];
-                self.fill(&mut again, at)?;
-                let after = PacketHeader::parse(&again);
-                if (after.magic, after.sequence) != (head.magic, head.sequence) {
+                // C2: the magic, and in another call the number: an owner that has overwritten the bytes has cleared the magic before, and has
+                // stored another number before it stored the magic again.
+                let look_again = || {
+                    let mut again = [0; HEADER_SIZE];
+                    self.fill(&mut again, at).map(|()| PacketHeader::parse(&again))
+                };
+                if (look_again()?.magic, look_again()?.sequence) != (head.magic, head.sequence) {
                     return Ok(SlotContent::Malformed("it was overwritten while it was read".to_owned()));
                 }
                 number >= closed
@@ -311,7 +319,7 @@ pub(crate) mod tests {
             let mut sub_buffers = ring.sub_buffers(Side::Main, &counters);
             sub_buffers.next().transpose().expect("it can be read")
         };
-        (0..6).map(look).collect()
+        (0..9).map(look).collect()
     }
 
     /// H1: the owner writes the magic last, and records into the ring at once.
