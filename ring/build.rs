@@ -2,10 +2,10 @@
 //!
 //! * `cfg(posix)`: POSIX threads, clocks and fork, by libc.
 //! * `cfg(linux_kernel)`: Linux's own system calls.
-//! * `cfg(tsc)`: a time stamp counter that can be the clock.
+//! * `cfg(tsc)`: a counter that can be the clock: the time stamp counter of x86-64, the system counter of aarch64.
 //!
 //! `--cfg tp_portable` hides all of them, so that what other targets compile can be built and tested here. Crates that depend on this one
-//! read the names from `DEP_TRACEPOINT_RING_TARGET`.
+//! read `linux_kernel` from `DEP_TRACEPOINT_RING_LINUX_KERNEL`.
 
 use std::env::{var, var_os};
 
@@ -15,13 +15,14 @@ fn main() {
     let target = |name: &str, value: &str| var(format!("CARGO_CFG_TARGET_{name}")).is_ok_and(|is| is == value);
     let posix = have("CFG_UNIX") && !have("CFG_TP_PORTABLE");
     let linux_kernel = posix && target("OS", "linux");
-    let x86_64_linux = linux_kernel && target("ARCH", "x86_64") && target("POINTER_WIDTH", "64");
-    let tsc = x86_64_linux && !have("CFG_MIRI");
+    let has_counter =
+        ["x86_64", "aarch64"].into_iter().any(|arch| target("ARCH", arch)) && target("POINTER_WIDTH", "64");
+    let tsc = linux_kernel && has_counter && !have("CFG_MIRI");
     for (name, is) in [("posix", posix), ("linux_kernel", linux_kernel), ("tsc", tsc)] {
         println!("cargo::rustc-check-cfg=cfg({name})");
         if is {
             println!("cargo::rustc-cfg={name}");
         }
     }
-    println!("cargo::metadata=x86_64_linux={x86_64_linux}");
+    println!("cargo::metadata=linux_kernel={linux_kernel}");
 }

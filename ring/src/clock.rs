@@ -1,6 +1,6 @@
 //! The clock: nanoseconds on the time axis of `CLOCK_MONOTONIC`, which all processes of a machine share.
 //!
-//! [`now`] reads the processor's time stamp counter and converts it by a straight line with a bend: one multiplication, no system
+//! [`now`] reads the processor's counter (the time stamp counter of x86-64, the system counter of aarch64) and converts it by a straight line with a bend: one multiplication, no system
 //! call, no fence. If the counter cannot be trusted, it calls `clock_gettime`. [`select`] selects another clock for the whole process.
 //!
 //! The counter is used only after the program has declared it trustworthy: sessions ask the kernel, and call
@@ -28,6 +28,7 @@ mod tsc;
 pub use calibration::{Calibration, TscRefused};
 pub use fast_clock::Timestamp;
 pub(crate) use fast_clock::{TIME_SHIFT, now as fast_now};
+pub use machine::NAME as COUNTER;
 pub(crate) use selection::ClockHold;
 pub use selection::describe;
 pub use selection::{Clock, ClockInUse, calibrate, distrust_tsc, name, select, selected, steer, trust_tsc};
@@ -35,7 +36,7 @@ pub use tsc::{error_bound, steps};
 
 /// The current time in ns on the [selected] clock, by default `CLOCK_MONOTONIC`.
 ///
-/// Safe in signal handlers. Costs an `rdtsc`, or a `clock_gettime` and an indirect call.
+/// Safe in signal handlers. Costs a reading of the counter, or a `clock_gettime` and an indirect call.
 #[inline]
 pub fn now() -> u64 {
     match tsc::now() {

@@ -1,6 +1,6 @@
-//! Decides whether the time stamp counter (TSC) can be the clock, and calibrates it.
+//! Decides whether the processor's counter (the TSC of x86-64, the system counter of aarch64) can be the clock, and calibrates it.
 //!
-//! Linux checks that the counters of all processors agree, and uses the TSC as its clock source only while they do; this module follows the
+//! Linux checks that the counters of all processors agree, and uses the counter as its clock source only while they do; this module follows the
 //! kernel's decision. The precision of the tick rate increases with the duration of the measurement. The first process after boot measures
 //! for 10 ms, and stores the result with the start of the measurement in the file `tsc` of the run directory. Later processes extend the
 //! measurement from that start, which gives a longer baseline. Times in the file are those of the initial time namespace.
@@ -24,7 +24,7 @@ const LONGER: u64 = 2;
 /// Uses the counter if the kernel does. Otherwise the clock is `clock_gettime`, and the core records the reason.
 pub(crate) fn trust() {
     match kernel_trusts_it() {
-        Err(SourceError::Unreadable(_)) if clock::name() == "tsc" => return,
+        Err(SourceError::Unreadable(_)) if clock::name() == clock::COUNTER => return,
         Err(SourceError::Unreadable(reason) | SourceError::Other(reason)) => return clock::distrust_tsc(reason),
         Ok(()) => {}
     }
@@ -34,7 +34,7 @@ pub(crate) fn trust() {
 
 /// Checks a clock that uses the counter, because the kernel may have stopped using it. Extends the stored baseline.
 pub fn check_source() {
-    if clock::name() != "tsc" {
+    if clock::name() != clock::COUNTER {
         return;
     }
     match kernel_trusts_it() {
@@ -60,7 +60,7 @@ enum SourceError {
 
 fn kernel_trusts_it() -> Result<(), SourceError> {
     match fileguard::read_to_string(CLOCK_SOURCE) {
-        Ok(name) if name.trim_end() == "tsc" => Ok(()),
+        Ok(name) if name.trim_end() == clock::COUNTER => Ok(()),
         Ok(name) => Err(SourceError::Other(format!("the kernel's own clock is {}", name.trim_end()))),
         Err(error) => {
             Err(SourceError::Unreadable(format!("cannot read the kernel's clock source: {CLOCK_SOURCE}: {error}")))

@@ -8,8 +8,8 @@
 //! println!("{}, at most {} ns off", clock::name(), clock::error_bound());
 //! ```
 //!
-//! On x86-64 Linux it is the time stamp counter, once a session finds that the kernel trusts it: one `rdtsc` and a multiplication, without a
-//! system call. Otherwise it is `clock_gettime`. [`select`] replaces it for the whole process, for simulations; a session does so with
+//! On x86-64 Linux it is the time stamp counter, and on aarch64 Linux the system counter, once a session finds that the kernel trusts it: one
+//! reading of the counter and a multiplication, without a system call. Otherwise it is `clock_gettime`. [`select`] replaces it for the whole process, for simulations; a session does so with
 //! `SessionBuilder::clock`. While channels with another clock are open, `select` fails with [`ClockInUse`], and a session does not start.
 //!
 //! The book: *Time*, for the error bound and the order of events on several processors.

@@ -76,7 +76,7 @@ impl Calibration {
     }
 }
 
-const IMPLAUSIBLE: &str = "the frequency of the time stamp counter is not plausible";
+const IMPLAUSIBLE: &str = concat!("the frequency of the ", machine::counter_name!(), " is not plausible");
 
 /// The reason why the time stamp counter cannot be used; the clock is then `clock_gettime`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -82,7 +82,7 @@ struct Selection {
 /// Locked only while the update lock is held, which is also held around a fork: a child never finds it locked.
 static SELECTION: Mutex<Selection> = Mutex::new(Selection {
     clock: Clock::Monotonic,
-    tsc: Err(Cow::Borrowed("the time stamp counter has not been declared trustworthy")),
+    tsc: Err(Cow::Borrowed(concat!("the ", machine::counter_name!(), " has not been declared trustworthy"))),
 });
 
 /// Number of channels that use the clock. It is incremented under the update lock.
@@ -165,7 +165,7 @@ impl Selection {
 
     fn name(&self) -> &'static str {
         match (self.clock, &self.tsc) {
-            (Clock::Monotonic, Ok(_)) => "tsc",
+            (Clock::Monotonic, Ok(_)) => machine::NAME,
             (clock, _) => clock.name(),
         }
     }
@@ -195,7 +195,7 @@ pub fn selected() -> Clock {
     with_selection(|selection| selection.clock)
 }
 
-/// The source of the time: `tsc`, `clock_gettime`, `coarse`, `none` or `user`.
+/// The source of the time: `tsc` (`arch_sys_counter` on aarch64), `clock_gettime`, `coarse`, `none` or `user`.
 pub fn name() -> &'static str {
     with_selection(|selection| selection.name())
 }
@@ -263,7 +263,7 @@ pub fn describe() -> String {
                 0 => String::new(),
                 steps => format!(", {steps} time jumps"),
             };
-            format!("tsc, error below {} ns{steps}", tsc::error_bound())
+            format!("{}, error below {} ns{steps}", machine::NAME, tsc::error_bound())
         }
         (Clock::Monotonic, Err(reason)) => format!("clock_gettime ({reason})"),
         (clock, _) => clock.name().to_owned(),

@@ -4,6 +4,9 @@ use super::Ticks;
 use std::arch::asm;
 use std::arch::x86_64::{__cpuid, _mm_lfence, _rdtsc};
 
+/// The name of the kernel's clock source that is this counter.
+pub const NAME: &str = "tsc";
+
 /// Reads the counter. Not ordered with the surrounding instructions: the processor may read it early.
 #[inline(always)]
 pub(in crate::clock) fn counter() -> u64 {
@@ -39,14 +42,7 @@ pub(in crate::clock) fn usable() -> Result<(), &'static str> {
     if cpuid(0x8000_0000).0 < POWER_MANAGEMENT || cpuid(POWER_MANAGEMENT).1 & INVARIANT_TSC == 0 {
         return Err("the processor does not declare its time stamp counter invariant");
     }
-    let mut allowed: libc::c_int = 0;
-    // SAFETY: PR_GET_TSC stores an int at the address, which is valid for it.
-    let status = unsafe { libc::prctl(libc::PR_GET_TSC, &raw mut allowed) };
-    // A kernel without PR_GET_TSC cannot forbid it.
-    if status == 0 && allowed != libc::PR_TSC_ENABLE {
-        return Err("this thread may not read the time stamp counter (PR_SET_TSC)");
-    }
-    Ok(())
+    super::readable()
 }
 
 /// EAX and EDX of a CPUID leaf.
