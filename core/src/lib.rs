@@ -31,7 +31,7 @@
 //!
 //! | target | sites |
 //! |---|---|
-//! | x86-64 Linux | patched: one instruction while off, switched by writing one byte of code |
+//! | x86-64 and aarch64 Linux | patched: one instruction while off, switched by overwriting it |
 //! | others | flag: a relaxed load and a predicted branch |
 //!
 //! [`platform()`] reports the mechanisms in use. Grace periods and clocks are described in `tracepoint-ring`.

@@ -95,7 +95,7 @@
 /// | a call that is not inlined | nothing | the call |
 ///
 /// In either form, if the site is in a loop or the function is complex, the compiler saves the registers used by the cold path at the
-/// beginning of the function, once per call. A patched site clobbers one register, `r11`, which calls do not preserve either.
+/// beginning of the function, once per call. On x86-64 a patched site clobbers one register, `r11`, which calls do not preserve either.
 /// `docs/costs.md` lists what recording an event costs.
 ///
 /// A debugger's breakpoint on the first instruction of a function may be on a site. A site with foreign bytes is not changed, and

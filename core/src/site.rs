@@ -3,8 +3,8 @@
 //!
 //! A site has one of two forms:
 //!
-//! * `patch`: one instruction, a `mov` while the key is off and a `jmp` into the cold path while it is on. Turning a key writes
-//!   one byte of code at each of its sites. x86-64 Linux.
+//! * `patch`: one instruction, which does nothing while the key is off and jumps to the cold path while it is on. Turning a key overwrites
+//!   the instruction at each of its sites. x86-64 and aarch64 Linux.
 //! * `flag`: a relaxed load of the key's flag and a predicted branch. Everywhere else, and with the cargo feature `flag-sites`.
 //!
 //! `build.rs` chooses the form. Each form provides the macro `__tracepoint_site!(KEY)`, which is true while the key is on; [`switch`];

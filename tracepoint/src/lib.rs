@@ -124,16 +124,16 @@ assert_eq!((paid.fired, paid.recorded), (1, 1));
 //!
 //! | target | sites | grace periods | thread exit and fork |
 //! |---|---|---|---|
-//! | x86-64 Linux | patched | `membarrier`, else fences | POSIX keys and fork handlers |
+//! | x86-64 and aarch64 Linux | patched | `membarrier`, else fences | POSIX keys and fork handlers |
 //! | other Linux | a flag | `membarrier`, else fences | the same |
 //! | other Unix | a flag | fences | the same |
 //! | others | a flag | fences | destructors of thread-locals; no fork |
 //!
-//! A patched site is switched by writing one byte of the program's code, through `/proc/self/mem` or, if that is not permitted, by making
+//! A patched site is switched by overwriting one instruction of the program's code, through `/proc/self/mem` or, if that is not permitted, by making
 //! the page writable for a short time. A process that may do neither cannot switch patched sites: registering fails with a [`SiteSwitchError`](probe::SiteSwitchError),
 //! and the feature `flag-sites` is for such processes. [`runtime::platform`] returns the mechanisms that a process uses.
 //!
-//! The [clock] is the time stamp counter on x86-64 Linux, if a session finds that the kernel trusts it, and `clock_gettime` otherwise.
+//! The [clock] is the processor's counter on x86-64 and aarch64 Linux, if a session finds that the kernel trusts it, and `clock_gettime` otherwise.
 //!
 //! Debuggers and profilers work. A site with a breakpoint exactly on it is not switched, but counted; the next switch after the breakpoint
 //! was removed also switches this site. A uprobe exactly on a site keeps the site off until it is detached.

@@ -1,21 +1,4 @@
-//! The patched form: one instruction, switched by writing its opcode.
-//!
-//! # The instruction
-//!
-//! ```text
-//!   off   41 BB rr rr rr rr     mov r11d, imm32     into a register that no code reads
-//!   on    41 E9 rr rr rr rr     jmp rel32           to the cold path; the prefix has no effect
-//! ```
-//!
-//! The last four bytes are the same in both forms: the distance to the cold path. Switching writes one byte. A store of one byte is
-//! atomic at any address, so a thread that executes the site sees one of the two instructions, never a mixture. Another
-//! processor may have decoded the old instruction already: after a batch, `membarrier(SYNC_CORE)` makes each processor discard it.
-//! (The stores of five-byte forms, which overwrite a `nop`, tear when they straddle a cache line.)
-//!
-//! The instruction was chosen because it reads no register. `A9`, `test eax, imm32`, is a byte shorter and writes no register, but it
-//! depends on `eax`: it becomes ready together with other instructions that wait for `eax`, competes with them for execution units,
-//! and slows down a dependency chain through `eax` by 3 %. A `mov` of a constant has no dependency. `r11` is the cheapest register to
-//! clobber: it carries no arguments, results or static chain, and calls do not preserve it. The flags keep their values.
+//! The patched form: one instruction, which is overwritten by another one to switch it. [`machine`] describes both.
 //!
 //! # Linker sections
 //!
@@ -29,17 +12,18 @@
 //! [`switch`] runs under the update lock. It collects the entries of the keys, *verifies* that the bytes at each site are one of the two
 //! forms with the distance from its entry, writes, and verifies again. A site with other bytes (a debugger's breakpoint, a corrupted
 //! entry) is foreign: it is not written, and counted. [`text`] does the writing. (A uprobe on a site that is on is noticed only when the
-//! site is switched off. Until the uprobe is detached, the kernel executes the file's copy of the instruction, `41 BB`, so that the site
-//! is off.)
+//! site is switched off. Until the uprobe is detached, the kernel executes the file's copy of the instruction, so that the site is off.)
 //!
 //! ```text
-//!   OFF ──key on──▶ verified ──byte written──▶ ON ──key off──▶ verified ──byte written──▶ OFF
+//!   OFF ──key on──▶ verified ──part written──▶ ON ──key off──▶ verified ──part written──▶ OFF
 //!                      └── foreign bytes: counted, left alone
 //! ```
 
 mod entry;
+mod machine;
 mod object;
 mod pin;
+mod proc_mem;
 mod segment;
 mod split;
 mod text;
@@ -52,7 +36,8 @@ pub(crate) use pin::pin_objects;
 
 use super::{SiteReport, SiteSwitchError};
 use crate::key::Key;
-use entry::{Entry, Form, Site};
+use entry::{Entry, Site};
+use machine::Form;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tracepoint_ring::update::UpdateGuard;
 
@@ -71,7 +56,8 @@ static RETRY_PENDING: AtomicBool = AtomicBool::new(false);
 #[macro_export]
 macro_rules! __tracepoint_object {
     () => {
-        ".ifndef __tracepoint_object_v2
+        ::core::concat!(
+            ".ifndef __tracepoint_object_v2
         .pushsection .data.__tracepoint_object_v2,\"awG\",@progbits,__tracepoint_object_v2,comdat
         .balign 8
         .weak __tracepoint_object_v2
@@ -99,16 +85,19 @@ macro_rules! __tracepoint_object {
         .fill 12, 8, 0
         .popsection
         .pushsection .text.__tracepoint_object_v2,\"axG\",@progbits,__tracepoint_object_v2,comdat
+        .balign 4
         .weak __tracepoint_ctor_v2
         .hidden __tracepoint_ctor_v2
         __tracepoint_ctor_v2:
-        lea rdi, [rip + __tracepoint_object_v2]
-        jmp qword ptr [rip + {register}@GOTPCREL]
+        ",
+            $crate::__tracepoint_call_with_object!("register"),
+            "
         .weak __tracepoint_dtor_v2
         .hidden __tracepoint_dtor_v2
         __tracepoint_dtor_v2:
-        lea rdi, [rip + __tracepoint_object_v2]
-        jmp qword ptr [rip + {unregister}@GOTPCREL]
+        ",
+            $crate::__tracepoint_call_with_object!("unregister"),
+            "
         .popsection
         .pushsection .init_array,\"awG\",@init_array,__tracepoint_object_v2,comdat
         .balign 8
@@ -119,44 +108,7 @@ macro_rules! __tracepoint_object {
         .quad __tracepoint_dtor_v2
         .popsection
         .endif"
-    };
-}
-
-/// True while the key is on: one instruction, which jumps to the cold path while it is patched.
-///
-/// The `.reloc`, which occupies no bytes, makes the site refer to its own entry: a linker that folds identical functions (`--icf=all`)
-/// then distinguishes functions that differ only in their keys.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __tracepoint_site {
-    ($key:path) => {
-        'site: {
-            // SAFETY: the instruction is `mov r11d, imm32`, which writes the declared output register, or, while patched, a jump to the
-            // label, whose distance is its operand. The rest only adds to sections.
-            unsafe {
-                ::core::arch::asm!(
-                    "771:",
-                    ".byte 0x41, 0xbb",
-                    ".long {cold} - (771b + 6)",
-                    ".reloc 771b, R_X86_64_NONE, 772f",
-                    ".pushsection tracepoint_sites,\"awR\",@progbits",
-                    ".balign 8",
-                    "772:",
-                    ".long 771b - .",
-                    ".long {cold} - .",
-                    ".quad {key}",
-                    ".popsection",
-                    $crate::__tracepoint_object!(),
-                    key = sym $key,
-                    register = sym $crate::__macro_support::register_object,
-                    unregister = sym $crate::__macro_support::unregister_object,
-                    cold = label { break 'site true },
-                    out("r11") _,
-                    options(nomem, nostack, preserves_flags),
-                )
-            }
-            false
-        }
+        )
     };
 }
 
@@ -184,7 +136,7 @@ impl<'o> Batch<'o> {
     }
 
     fn write(&mut self) -> Result<(), SiteSwitchError> {
-        self.sites.sort_unstable_by_key(|site| site.opcode());
+        self.sites.sort_unstable_by_key(|site| site.switched_at());
         text::write(&self.sites, self.form)
     }
 

@@ -10,18 +10,22 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 use tracepoint::__macro_support::Key;
 
-/// The first byte of a site.
-pub(crate) const PREFIX: u8 = 0x41;
-/// The opcode of a site that is off: `mov r11d, imm32`.
-pub(crate) const OFF: u8 = 0xBB;
-/// The opcode of a site that is on: `jmp rel32`.
-pub(crate) const ON: u8 = 0xE9;
-/// The breakpoint instruction.
+/// The opcode of a site that is off: `mov r11d, imm32`, or `nop`.
+pub(crate) const OFF: u8 = if cfg!(target_arch = "x86_64") { 0xBB } else { 0xD5 };
+/// The opcode of a site that is on: `jmp rel32`, or `b` forward.
+pub(crate) const ON: u8 = if cfg!(target_arch = "x86_64") { 0xE9 } else { 0x14 };
+/// A byte of a breakpoint instruction.
 pub(crate) const BREAKPOINT: u8 = 0xCC;
 /// The length of a site.
-pub(crate) const LENGTH: usize = 6;
+pub(crate) const LENGTH: usize = if cfg!(target_arch = "x86_64") { 6 } else { 4 };
+/// The offset of a site's opcode.
+const OPCODE_AT: usize = if cfg!(target_arch = "x86_64") { 1 } else { 3 };
+
 /// The size of a page of code.
-pub(crate) const PAGE: usize = 4096;
+pub(crate) fn page_size() -> usize {
+    // SAFETY: takes a plain number.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).expect("known")
+}
 
 /// A site's entry in the program's table.
 #[derive(Clone, Copy, Debug)]
@@ -89,19 +93,33 @@ pub(crate) fn sites_of_key_in(function: *const ()) -> Vec<Site> {
 impl Site {
     /// Returns the address of its opcode.
     pub(crate) fn opcode(self) -> usize {
-        self.address + 1
+        self.address + OPCODE_AT
     }
 
-    /// Returns the opcode, the byte that is switched.
+    /// Returns the opcode.
     pub(crate) fn byte(self) -> u8 {
         byte(self.opcode())
     }
 
-    /// Returns whether the bytes that never change are intact: the prefix, and the distance to the cold path.
+    /// The bytes of a site at `address`, in the form with this opcode.
+    pub(crate) fn bytes_at(self, address: usize, form: u8) -> [u8; LENGTH] {
+        let distance = |end: usize| self.cold.wrapping_sub(address + end).cast_signed() as i32;
+        let mut bytes = [0; LENGTH];
+        if cfg!(target_arch = "x86_64") {
+            bytes[..2].copy_from_slice(&[0x41, form]);
+            bytes[2..].copy_from_slice(&distance(LENGTH).to_le_bytes());
+        } else if form == OFF {
+            bytes.copy_from_slice(&0xD503_201F_u32.to_le_bytes());
+        } else {
+            bytes.copy_from_slice(&(0x1400_0000 | (distance(0) / 4)).to_le_bytes());
+        }
+        bytes
+    }
+
+    /// Returns whether the site has one of its two forms, as a whole.
     pub(crate) fn is_whole(self) -> bool {
-        let rest: Vec<u8> = (2..LENGTH).map(|offset| byte(self.address + offset)).collect();
-        byte(self.address) == PREFIX
-            && rest == (self.cold.wrapping_sub(self.address + LENGTH).cast_signed() as i32).to_le_bytes()
+        let bytes: [u8; LENGTH] = std::array::from_fn(|offset| byte(self.address + offset));
+        [OFF, ON].iter().any(|form| bytes == self.bytes_at(self.address, *form))
     }
 
     /// Returns the entry, mutable: the section is writable. No thread may switch sites meanwhile.

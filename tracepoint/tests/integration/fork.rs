@@ -231,7 +231,9 @@ fn a_child_does_not_touch_memory_that_it_does_not_have() {
     trace_mapped(1);
     for bare in [false, true] {
         // SAFETY: the child fires, counts and ends by `_exit`. Without handlers locks may be held in the child; it takes none.
-        let pid = unsafe { if bare { libc::syscall(libc::SYS_fork) as libc::pid_t } else { libc::fork() } };
+        let pid = unsafe {
+            if bare { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) as libc::pid_t } else { libc::fork() }
+        };
         assert!(pid >= 0);
         if pid == 0 {
             trace_mapped(2);

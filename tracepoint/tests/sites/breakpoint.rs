@@ -1,7 +1,7 @@
 //! A breakpoint between two sites of a page: the sites around it are switched, and the breakpoint stays.
 
 use crate::site::{
-    BREAKPOINT, LENGTH, OFF, ON, PAGE, Site, assert_all, assert_all_off, byte, poke, site_in, sites_of_key_in,
+    BREAKPOINT, LENGTH, OFF, ON, Site, assert_all, assert_all_off, byte, page_size, poke, site_in, sites_of_key_in,
 };
 use std::arch::asm;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -51,7 +51,7 @@ fn a_breakpoint_between_sites_stays() {
     let (left, right) = in_row
         .iter()
         .zip(&in_row[1..])
-        .find(|(left, right)| left.address / PAGE == right.address / PAGE)
+        .find(|(left, right)| left.address / page_size() == right.address / page_size())
         .expect("at most one pair of the two is parted by a page's end");
     let between = left.address + LENGTH;
     assert!(between < right.address, "there is room between the sites");

@@ -1,9 +1,8 @@
 //! A table entry that does not describe a site: the core does not write to the address in it.
 
 use crate::site::{
-    BREAKPOINT, Entry, LENGTH, OFF, ON, PREFIX, Site, assert_all, assert_all_off, byte, site_in, sites_of_key_in,
+    BREAKPOINT, Entry, LENGTH, OFF, ON, Site, assert_all, assert_all_off, byte, site_in, sites_of_key_in,
 };
-use std::array;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
@@ -68,9 +67,7 @@ fn an_address_outside_code_is_not_patched() {
     let _alone = ALONE.lock();
     let site = site_in(victim as *const ());
     let address = (&raw const DATA).addr();
-    let distance = site.cold.wrapping_sub(address + LENGTH).cast_signed();
-    let distance = i32::try_from(distance).expect("near enough").to_le_bytes();
-    let instruction: [u8; LENGTH] = array::from_fn(|n| if n < 2 { [PREFIX, OFF][n] } else { distance[n - 2] });
+    let instruction = site.bytes_at(address, OFF);
     for (place, byte) in DATA.iter().zip(instruction) {
         place.store(byte, Ordering::Relaxed);
     }

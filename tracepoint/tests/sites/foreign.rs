@@ -1,8 +1,6 @@
 //! A site with a foreign byte, such as a debugger's breakpoint, is not switched, but counted; the other sites of its key are switched.
 
-use crate::site::{
-    BREAKPOINT, OFF, ON, PREFIX, Site, assert_all, assert_all_off, byte, poke, site_in, sites_of_key_in,
-};
+use crate::site::{BREAKPOINT, OFF, ON, Site, assert_all, assert_all_off, byte, poke, site_in, sites_of_key_in};
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracepoint::Probe;
 
@@ -43,8 +41,9 @@ fn foreign() -> u64 {
     tracepoint::runtime::platform().foreign_sites
 }
 
-/// A debugger's breakpoint at `address`, the first byte of the victim's site or its opcode; `off` and `on` are the original bytes there.
-fn left_alone(site: Site, address: usize, [off, on]: [u8; 2]) {
+/// A debugger's breakpoint at this byte of the victim's site: the first one, or the opcode.
+fn left_alone(site: Site, address: usize) {
+    let [off, on] = [OFF, ON].map(|form| site.bytes_at(site.address, form)[address - site.address]);
     let others: Vec<Site> = sites_of_key_in(victim as *const ()).into_iter().filter(|other| *other != site).collect();
     let before = foreign();
     assert_all_off();
@@ -91,13 +90,14 @@ fn taken_along_later(site: Site) {
         let probe = register();
         assert_eq!(sum(&[neighbour]), 100);
         if restored_while_on {
-            poke(site.address, PREFIX);
+            poke(site.address, site.bytes_at(site.address, OFF)[0]);
             drop(register_trace_another(|| ()).expect("switches"));
             assert_eq!(sum(&[victim, neighbour]), 101);
             poke(site.address, BREAKPOINT);
         }
         drop(probe);
-        poke(site.address, PREFIX);
+        let form = if restored_while_on { ON } else { OFF };
+        poke(site.address, site.bytes_at(site.address, form)[0]);
         drop(register_trace_another(|| ()).expect("switches"));
         assert_all_off();
     }
@@ -108,8 +108,8 @@ fn taken_along_later(site: Site) {
 fn an_unexpected_instruction_is_not_patched() {
     own_process!();
     let site = site_in(victim as *const ());
-    left_alone(site, site.opcode(), [OFF, ON]);
-    left_alone(site, site.address, [PREFIX, PREFIX]);
+    left_alone(site, site.opcode());
+    left_alone(site, site.address);
     taken_along_later(site);
 
     let platform = tracepoint::runtime::platform();

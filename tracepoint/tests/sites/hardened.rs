@@ -4,7 +4,8 @@
 //! the environment's name in a variable.
 
 use crate::site::{
-    OFF, ON, PAGE, Site, assert_all, assert_all_off, assert_code_is_not_writable, code_maps, site_in, sites_of_key_in,
+    OFF, ON, Site, assert_all, assert_all_off, assert_code_is_not_writable, code_maps, page_size, site_in,
+    sites_of_key_in,
 };
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -34,8 +35,16 @@ fn fire() {
 #[inline(never)]
 fn fire_spread<const N: usize>() {
     tracepoint::trace!(spread(N));
+    #[cfg(target_arch = "x86_64")]
     // SAFETY: runs no instruction but the jump, which skips half a page of padding.
-    unsafe { std::arch::asm!("jmp 881f", ".skip 2048, 0x90", "881:", options(nomem, nostack, preserves_flags)) };
+    unsafe {
+        std::arch::asm!("jmp 881f", ".skip 2048, 0x90", "881:", options(nomem, nostack, preserves_flags));
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: the same, for larger pages; some branches do not reach further than 32 KiB.
+    unsafe {
+        std::arch::asm!("b 881f", ".skip 16384", "881:", options(nomem, nostack, preserves_flags));
+    }
 }
 
 const SPREAD: [fn(); 6] =
@@ -109,13 +118,13 @@ fn checked(what: &str, result: libc::c_int) {
 
 /// The result of making code writable by `mprotect`. On success the protection is restored.
 fn try_mprotect(address: usize) -> Result<(), i32> {
-    let page = with_exposed_provenance_mut(address / PAGE * PAGE);
+    let page = with_exposed_provenance_mut(address / page_size() * page_size());
     // SAFETY: a page of this program's code, which stays readable and executable.
-    if unsafe { libc::mprotect(page, PAGE, libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC) } != 0 {
+    if unsafe { libc::mprotect(page, page_size(), libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC) } != 0 {
         return Err(io::Error::last_os_error().raw_os_error().expect("an error of the system"));
     }
     // SAFETY: as above.
-    checked("mprotect", unsafe { libc::mprotect(page, PAGE, libc::PROT_READ | libc::PROT_EXEC) });
+    checked("mprotect", unsafe { libc::mprotect(page, page_size(), libc::PROT_READ | libc::PROT_EXEC) });
     Ok(())
 }
 
@@ -227,12 +236,12 @@ fn seal_page(page: usize) {
         let file = libc::memfd_create(c"code".as_ptr(), libc::MFD_CLOEXEC);
         assert!(file >= 0, "memfd_create: {}", io::Error::last_os_error());
         let mut writable = File::from_raw_fd(file);
-        writable.write_all(std::slice::from_raw_parts(with_exposed_provenance(page), PAGE)).expect("memory");
+        writable.write_all(std::slice::from_raw_parts(with_exposed_provenance(page), page_size())).expect("memory");
         let readable = File::open(format!("/proc/self/fd/{file}")).expect("open by its other name");
         let protection = libc::PROT_READ | libc::PROT_EXEC;
         let flags = libc::MAP_SHARED | libc::MAP_FIXED;
         let place = with_exposed_provenance_mut(page);
-        let mapped = libc::mmap(place, PAGE, protection, flags, readable.as_raw_fd(), 0);
+        let mapped = libc::mmap(place, page_size(), protection, flags, readable.as_raw_fd(), 0);
         assert!(mapped == place, "mmap: {}", io::Error::last_os_error());
     }
     assert_eq!(try_mprotect(page), Err(libc::EACCES), "the restriction holds");
@@ -503,7 +512,7 @@ fn one_page_is_refused() {
     own_process!();
     in_a_process("hardened::one_page_is_refused", || {
         let sites = sites_of_key_in(SPREAD[0] as *const ());
-        let page_of = |site: &Site| site.address / PAGE * PAGE;
+        let page_of = |site: &Site| site.address / page_size() * page_size();
         let (first, last) = (page_of(&sites[0]), page_of(sites.last().expect("there are some")));
         assert!(first < last, "the sites lie on several pages");
         seal_page(last);
@@ -531,7 +540,7 @@ fn one_page_is_refused_while_on() {
     own_process!();
     in_a_process("hardened::one_page_is_refused_while_on", || {
         let sites = sites_of_key_in(SPREAD[0] as *const ());
-        let page_of = |site: &Site| site.address / PAGE * PAGE;
+        let page_of = |site: &Site| site.address / page_size() * page_size();
         let first = page_of(&sites[0]);
         let (refused, others): (Vec<Site>, Vec<Site>) = sites.iter().partition(|site| page_of(site) == first);
         assert!(!others.is_empty(), "the sites lie on several pages");

@@ -1,6 +1,6 @@
 //! Tests of patched sites: they compare the core's reports with the code of this program.
 #![allow(clippy::items_after_statements, reason = "a test begins with `own_process!`, its constants come behind")]
-#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#![cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), target_os = "linux"))]
 #![cfg(not(any(feature = "flag-sites", feature = "off", tp_portable, tp_helgrind)))]
 
 #[macro_use]
@@ -18,6 +18,7 @@ mod foreign;
 mod fork;
 mod hardened;
 mod mappings;
+#[cfg(target_arch = "x86_64")]
 mod page_end;
 mod states;
 mod stress;

@@ -1,6 +1,6 @@
 //! A site that crosses a page boundary: its prefix is the last byte of one page, and its opcode the first byte of the next.
 
-use crate::site::{OFF, ON, PAGE, Site, assert_all, assert_all_off, assert_code_is_not_writable, sites_of_key_in};
+use crate::site::{OFF, ON, Site, assert_all, assert_all_off, assert_code_is_not_writable, page_size, sites_of_key_in};
 use std::arch::asm;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -38,7 +38,7 @@ static HITS: AtomicU64 = AtomicU64::new(0);
 fn a_site_across_two_pages() {
     own_process!();
     let sites = sites_of_key_in(FUNCTIONS[0] as *const ());
-    let across: Vec<&Site> = sites.iter().filter(|site| site.opcode() % PAGE == 0).collect();
+    let across: Vec<&Site> = sites.iter().filter(|site| site.opcode() % page_size() == 0).collect();
     assert!(!across.is_empty(), "a prefix is the last byte of its page: {sites:x?}");
     for _ in 0..3 {
         let probe = register_trace_fired(|| {

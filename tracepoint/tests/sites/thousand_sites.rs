@@ -1,6 +1,8 @@
 //! A thousand sites of one tracepoint, switched together.
 
-use crate::site::{OFF, ON, PAGE, assert_all, assert_all_off, assert_code_is_not_writable, site_in, sites_of_key_in};
+use crate::site::{
+    OFF, ON, assert_all, assert_all_off, assert_code_is_not_writable, page_size, site_in, sites_of_key_in,
+};
 use std::array;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -38,7 +40,7 @@ fn a_thousand_sites_are_switched_together() {
     let in_functions: BTreeSet<usize> = functions().map(|function| site_in(function as *const ()).address).collect();
     assert_eq!(in_functions.len(), 1000, "each function has a site of its own");
     assert!(in_functions.iter().all(|address| sites.iter().any(|site| site.address == *address)));
-    let pages: BTreeSet<usize> = sites.iter().map(|site| site.address / PAGE).collect();
+    let pages: BTreeSet<usize> = sites.iter().map(|site| site.address / page_size()).collect();
     assert!(pages.len() > 1, "several pages are written");
 
     assert_all_off();

@@ -1,35 +1,9 @@
 //! A site's entry in the table, and the instruction at the site.
 
+use super::machine::{Form, Instruction, LENGTH, SWITCHED_AT, Switched};
 use super::segment::{Segment, Segments};
 use crate::key::Key;
-
-/// The two forms of a site's opcode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(super) enum Form {
-    /// `mov r11d, imm32`.
-    Off = 0xBB,
-    /// `jmp rel32`.
-    On = 0xE9,
-}
-
-impl Form {
-    pub(super) const fn of(on: bool) -> Self {
-        if on { Self::On } else { Self::Off }
-    }
-
-    pub(super) const fn byte(self) -> u8 {
-        self as u8
-    }
-
-    const fn from_byte(byte: u8) -> Option<Self> {
-        match byte {
-            0xBB => Some(Self::Off),
-            0xE9 => Some(Self::On),
-            _ => None,
-        }
-    }
-}
+use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 
 /// The entry of a site in the section `tracepoint_sites`. It holds distances instead of addresses, so that only the key, which may be in
 /// another object, needs a relocation.
@@ -44,11 +18,6 @@ pub(super) struct Entry {
 }
 
 const _: () = assert!(size_of::<Entry>() == 16 && align_of::<Entry>() == 8);
-
-/// The instruction: a prefix, one byte of opcode, four bytes of distance.
-const PREFIX: u8 = 0x41;
-const OPCODE_AT: usize = 1;
-const LENGTH: usize = 6;
 
 impl Entry {
     pub(super) const fn key(&self) -> *const Key {
@@ -66,27 +35,27 @@ impl Entry {
         let address = (&raw const self.site).addr().checked_add_signed(self.site as isize)?;
         let cold = (&raw const self.cold).addr().checked_add_signed(self.cold as isize)?;
         code.around(address, LENGTH)?;
-        let site = Site { address, code };
-        let [prefix, opcode, distance @ ..] = site.instruction();
-        Form::from_byte(opcode)?;
-        let right = (cold.wrapping_sub(address + LENGTH) as u32).to_le_bytes();
-        (prefix == PREFIX && distance == right).then_some(site)
+        // SAFETY: the whole instruction lies within a readable executable segment of a loaded object. Volatile, because code changes by other
+        // means than this program's stores.
+        let bytes = unsafe { with_exposed_provenance::<[u8; LENGTH]>(address).read_volatile() };
+        Some(Site { address, code, instruction: Instruction::verified(bytes, address, cold)? })
     }
 }
 
-/// A verified site: an instruction in the code of a loaded object. Two words, because batches of thousands are collected, copied and
+/// A verified site: an instruction in the code of a loaded object. Two or three words, because batches of thousands are collected, copied and
 /// sorted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Site<'o> {
     address: usize,
     /// The segments of its object.
     code: &'o Segments,
+    instruction: Instruction,
 }
 
 impl Site<'_> {
-    /// The address of the byte that is switched.
-    pub(super) const fn opcode(self) -> usize {
-        self.address + OPCODE_AT
+    /// The address of the part of the instruction that is switched.
+    pub(super) const fn switched_at(self) -> usize {
+        self.address + SWITCHED_AT
     }
 
     /// The addresses of the first byte of the instruction and of the first byte after it.
@@ -99,15 +68,26 @@ impl Site<'_> {
         self.code.around(self.address, LENGTH)
     }
 
-    /// The present form; `None` if the byte has become foreign since the site was verified.
+    /// The present form; `None` if the instruction has become foreign since the site was verified.
     pub(super) fn form(self) -> Option<Form> {
-        // SAFETY: the whole instruction lies within a readable executable segment of a loaded object (`Segments::around` checked that
-        // before this `Site` was made). Volatile, because code changes by other means than this program's stores.
-        Form::from_byte(unsafe { std::ptr::with_exposed_provenance::<u8>(self.opcode()).read_volatile() })
+        // SAFETY: `Segments::around` checked, before this `Site` was made, that the instruction lies within readable code, and the part is
+        // aligned. Volatile, because code changes by other means than this program's stores.
+        self.instruction.form(unsafe { with_exposed_provenance::<Switched>(self.switched_at()).read_volatile() })
     }
 
-    fn instruction(self) -> [u8; LENGTH] {
-        // SAFETY: as in `form`.
-        unsafe { std::ptr::with_exposed_provenance::<[u8; LENGTH]>(self.address).read_volatile() }
+    /// The part that is switched, in this form.
+    pub(super) const fn bytes(self, form: Form) -> [u8; size_of::<Switched>()] {
+        self.instruction.switched(form).to_le_bytes()
+    }
+
+    /// Stores the form, by one atomic store.
+    ///
+    /// # Safety
+    ///
+    /// The page is writable.
+    pub(super) unsafe fn store(self, form: Form) {
+        let switched = self.instruction.switched(form);
+        // SAFETY: the caller's promise; it is an aligned part of a verified site.
+        unsafe { with_exposed_provenance_mut::<Switched>(self.switched_at()).write_volatile(switched) };
     }
 }

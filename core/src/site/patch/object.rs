@@ -1,6 +1,7 @@
 //! The linked objects of the process that contain sites: a linked list whose nodes are statics of the objects.
 
 use super::entry::{Entry, Site};
+use super::machine::own_description;
 use super::segment::Segments;
 use super::{split, writable};
 use crate::hooks::{self, Registration};
@@ -91,20 +92,8 @@ impl Object {
 /// may not have run yet, and its destructor may have run already.
 #[inline(never)]
 pub(crate) fn own_object() -> Option<&'static Object> {
-    let own: *const Object;
-    // SAFETY: loads an address from the object's global offset table. The linker makes it null if no site and no entry has emitted
-    // the description.
-    unsafe {
-        std::arch::asm!(
-            ".weak __tracepoint_object_v2",
-            ".hidden __tracepoint_object_v2",
-            "mov {own}, qword ptr [rip + __tracepoint_object_v2@GOTPCREL]",
-            own = out(reg) own,
-            options(pure, readonly, nostack, preserves_flags),
-        );
-    }
     // SAFETY: null, or a static of this object, which is loaded as long as this function is.
-    unsafe { own.as_ref() }
+    unsafe { own_description().cast::<Object>().as_ref() }
 }
 
 /// All objects. They stay loaded while the update lock is held: the destructor of an object waits for the lock to unregister it.

@@ -1,9 +1,7 @@
 //! The executable segments of a linked object. Its entries may only point into them.
 
+use super::machine::page_size;
 use std::ffi::{c_int, c_void};
-
-/// The size of a page of code, on x86-64.
-pub(super) const PAGE: usize = 4096;
 
 /// An executable segment of a loaded object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +20,8 @@ pub(super) struct Segments([Segment; 4]);
 
 impl Segment {
     /// Maximum number of pages that it extends over.
-    pub(super) const fn pages(self) -> usize {
-        (self.end - self.start).div_ceil(PAGE) + 1
+    pub(super) fn pages(self) -> usize {
+        (self.end - self.start).div_ceil(page_size()) + 1
     }
 
     /// The protection with which the dynamic linker mapped it, as flags of `mprotect`.

@@ -10,7 +10,8 @@
 //! mappings.
 
 use super::entry::Site;
-use super::segment::{PAGE, Segment, Segments};
+use super::machine::page_size;
+use super::segment::{Segment, Segments};
 use super::writable;
 use std::ops::Range;
 use std::sync::PoisonError;
@@ -28,7 +29,7 @@ const MAX_PAGES: usize = 2048;
 static RANGES: Mutex<Vec<Range<usize>>> = Mutex::new(Vec::new());
 
 fn page(site: &Site<'_>) -> usize {
-    site.opcode() / PAGE
+    site.switched_at() / page_size()
 }
 
 /// Splits off the pages of these sites, which are sorted by address. A failure (too many mappings) only makes a `fork` slower.
@@ -39,8 +40,8 @@ pub(super) fn split_off(sites: &[Site<'_>]) {
         let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
         let pages = first.segment().map_or(0, Segment::pages);
         // A seccomp filter may kill the process for this call.
-        let split = split(page(first) * PAGE..(page(last) + 1) * PAGE, pages, &ranges);
-        let Some(split) = split.filter(|_| writable::has_no_seccomp_filter()) else { continue };
+        let split = split(page(first) * page_size()..(page(last) + 1) * page_size(), pages, &ranges);
+        let Some(split) = split.filter(|_| !writable::has_seccomp_filter()) else { continue };
         let range = &split[0];
         // SAFETY: pages of one segment of this program's code, which is loaded. The advice changes neither their contents nor their
         // protection.
@@ -58,9 +59,9 @@ fn split(mut range: Range<usize>, pages: usize, ranges: &[Range<usize>]) -> Opti
         range = range.start.min(known.start)..range.end.max(known.end);
     }
     let is_new = !overlapping.contains(&range) && others.len() < MAX_RANGES;
-    let is_won = range.len() / PAGE + MAX_GAP < pages;
+    let is_won = range.len() / page_size() + MAX_GAP < pages;
     let all: Vec<_> = std::iter::once(range).chain(others).collect();
-    let fits = all.iter().map(|range| range.len() / PAGE).sum::<usize>() <= MAX_PAGES;
+    let fits = all.iter().map(|range| range.len() / page_size()).sum::<usize>() <= MAX_PAGES;
     (is_new && is_won && fits).then_some(all)
 }
 
@@ -75,7 +76,7 @@ mod tests {
     use super::*;
 
     fn pages(range: Range<usize>) -> Range<usize> {
-        range.start * PAGE..range.end * PAGE
+        range.start * page_size()..range.end * page_size()
     }
 
     #[test]

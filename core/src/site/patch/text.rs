@@ -5,28 +5,24 @@
 //! not dumpable, or the kernel forbids it), the second method [makes the pages writable](super::writable) for a moment. Sites that one
 //! method cannot write are tried with the other, page by page, so that one failure does not affect other sites.
 //!
-//! A batch writes one run per page, from the first site of the page to the last: the bytes between sites are read and written back.
+//! On x86-64 a batch writes one run per page, from the first site of the page to the last: the bytes between sites are read and written back.
 //! A byte in between may be changed concurrently by a debugger or a uprobe, which write an `int3`. If the run contains an `int3`, or has
 //! changed when it is about to be written, the sites of that page are written byte by byte. (A breakpoint that is set during the system
 //! call that writes the run is lost, because no check can exclude a change between the last read and the write. The same is true for a
 //! breakpoint on the opcode of a site.)
 //!
 //! Padding between functions, which some linkers fill with `int3`, cannot be distinguished from breakpoints, so such pages are also written byte
-//! by byte. If many such sites are close together, the pages are made writable with one call instead, which costs as much as about
-//! twenty single bytes. This is not done in a process with a seccomp filter, because the filter may kill the process for that call, and
+//! by byte. On aarch64 all sites are written word by word. If many such sites are close together, the pages are made writable with one call
+//! instead, which costs as much as about twenty single writes. This is not done in a process with a seccomp filter, because the filter may kill the process for that call, and
 //! `/proc/self/mem` already works.
 
-use super::entry::{Form, Site};
-use super::segment::PAGE;
+use super::entry::Site;
+use super::machine::{BREAKPOINT, Form, discard_translations, page_size};
+use super::proc_mem::{FirstError, ProcMem};
 use super::{split, writable};
 use crate::site::SiteSwitchError;
 use std::cell::LazyCell;
-use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
 
-/// The breakpoint instruction.
-const INT3: u8 = 0xCC;
 /// Maximum number of pages that a group of neighbouring sites spans.
 const MAX_GROUP_PAGES: usize = 64;
 /// Maximum distance, in pages, between one site of a group and the next.
@@ -51,70 +47,11 @@ pub(super) fn write(sites: &[Site<'_>], form: Form) -> Result<(), SiteSwitchErro
     let left: Vec<Site<'_>> = sites.iter().filter(|site| needs_write(**site, form)).copied().collect();
     by_mprotect(&left, form, &mut mprotect);
     one_by_one(&mut memory, &left, form);
-    groups(sites).for_each(discard_translations);
+    groups(sites).for_each(discard);
     if !left.iter().any(|site| needs_write(*site, form)) {
         return Ok(());
     }
     Err(SiteSwitchError { proc_mem: std::mem::take(&mut memory.error).text(), mprotect: mprotect.text() })
-}
-
-/// The first of several errors.
-#[derive(Debug, Default)]
-struct FirstError(Option<io::Error>);
-
-impl FirstError {
-    fn note(&mut self, result: io::Result<()>) {
-        if let Err(error) = result {
-            self.0.get_or_insert(error);
-        }
-    }
-
-    fn text(self) -> String {
-        self.0.map_or_else(|| "the write had no effect".to_owned(), |error| error.to_string())
-    }
-}
-
-/// `/proc/self/mem`, opened by the first write: some batches do not need it.
-#[derive(Debug, Default)]
-struct ProcMem {
-    file: Option<File>,
-    inode: Option<(u64, u64)>,
-    error: FirstError,
-}
-
-impl ProcMem {
-    /// Writes, or records the error. Does nothing after a failed open.
-    fn write(&mut self, bytes: &[u8], address: usize) {
-        self.forget_closed();
-        if self.file.is_none() && self.error.0.is_none() {
-            match OpenOptions::new().write(true).open("/proc/self/mem") {
-                Ok(file) => (self.inode, self.file) = (inode(&file), Some(file)),
-                Err(error) => self.error.note(Err(error)),
-            }
-        }
-        if let Some(file) = &self.file {
-            self.error.note(file.write_all_at(bytes, address as u64));
-        }
-    }
-}
-
-impl ProcMem {
-    /// Another thread may close all descriptors of the program, and open other files: those are neither written to nor closed.
-    fn forget_closed(&mut self) {
-        if self.file.as_ref().is_some_and(|file| self.inode.is_none() || self.inode != inode(file)) {
-            std::mem::forget(self.file.take());
-        }
-    }
-}
-
-impl Drop for ProcMem {
-    fn drop(&mut self) {
-        self.forget_closed();
-    }
-}
-
-fn inode(file: &File) -> Option<(u64, u64)> {
-    file.metadata().ok().map(|file| (file.dev(), file.ino()))
 }
 
 /// Returns whether the site has the other form, and is not foreign.
@@ -123,12 +60,14 @@ fn needs_write(site: Site<'_>, form: Form) -> bool {
 }
 
 fn pages<'s, 'o>(sites: &'s [Site<'o>]) -> impl Iterator<Item = &'s [Site<'o>]> {
-    sites.chunk_by(|a, b| a.opcode() / PAGE == b.opcode() / PAGE)
+    let page = page_size();
+    sites.chunk_by(move |a, b| a.switched_at() / page == b.switched_at() / page)
 }
 
 /// Groups of neighbours within one segment.
 fn groups<'s, 'o>(mut sites: &'s [Site<'o>]) -> impl Iterator<Item = &'s [Site<'o>]> {
-    let page = |site: &Site<'_>| site.opcode() / PAGE;
+    let size = page_size();
+    let page = move |site: &Site<'_>| site.switched_at() / size;
     std::iter::from_fn(move || {
         let first = sites.first()?;
         let belongs = |before: &Site<'_>, site: &Site<'_>| {
@@ -151,7 +90,7 @@ fn by_proc_mem(memory: &mut ProcMem, sites: &[Site<'_>], form: Form) {
             None => single.extend_from_slice(page),
         }
     }
-    let no_filter = LazyCell::new(writable::has_no_seccomp_filter);
+    let no_filter = LazyCell::new(|| !writable::has_seccomp_filter());
     for group in groups(&single) {
         if group.len() < MPROTECT_THRESHOLD || !*no_filter || writable::write(group, form).is_err() {
             one_by_one(memory, group, form);
@@ -171,20 +110,22 @@ fn by_mprotect(sites: &[Site<'_>], form: Form, error: &mut FirstError) {
 /// Writes the sites of the group that do not have the form yet, byte by byte.
 fn one_by_one(memory: &mut ProcMem, group: &[Site<'_>], form: Form) {
     for site in group.iter().filter(|site| needs_write(**site, form)) {
-        memory.write(&[form.byte()], site.opcode());
+        memory.write(&site.bytes(form), site.switched_at());
     }
 }
 
-/// The bytes to write from the first site of a page to the last; `None` if they contain a breakpoint, or changed during the read.
+/// The bytes to write from the first site of a page to the last; `None` if they contain a breakpoint, or changed during the read, or if this
+/// architecture has only single writes.
 fn run(page: &[Site<'_>], form: Form) -> Option<(usize, Vec<u8>)> {
-    let (start, end) = (page.first()?.opcode(), page.last()?.opcode());
+    let breakpoint = BREAKPOINT?;
+    let (start, end) = (page.first()?.switched_at(), page.last()?.switched_at());
     // SAFETY: between two sites on one page of code, which is loaded and readable. Volatile, because code changes.
     let byte = |address: usize| unsafe { std::ptr::with_exposed_provenance::<u8>(address).read_volatile() };
-    let unless_int3 = |address| Some(byte(address)).filter(|byte| *byte != INT3);
-    let before = (start..=end).map(unless_int3).collect::<Option<Vec<u8>>>()?;
+    let unless_breakpoint = |address| Some(byte(address)).filter(|byte| *byte != breakpoint);
+    let before = (start..=end).map(unless_breakpoint).collect::<Option<Vec<u8>>>()?;
     let mut bytes = before.clone();
     for site in page {
-        bytes[site.opcode() - start] = form.byte();
+        bytes[site.switched_at() - start] = site.bytes(form)[0];
     }
     before.iter().copied().eq((start..=end).map(byte)).then_some((start, bytes))
 }
@@ -195,25 +136,9 @@ pub(super) fn synchronize_cores() {
     tracepoint_ring::membarrier::synchronize_cores();
 }
 
-/// Tells valgrind to discard its translation of code that has changed. Natively these are five instructions without effect.
-fn discard_translations(group: &[Site<'_>]) {
-    /// `VALGRIND_DISCARD_TRANSLATIONS` of valgrind.h.
-    const DISCARD_TRANSLATIONS: usize = 0x1002;
+/// Tells valgrind to discard its translation of a group.
+fn discard(group: &[Site<'_>]) {
     let (Some(first), Some(last)) = (group.first(), group.last()) else { return };
     let (start, end) = (first.bounds().0, last.bounds().1);
-    let request = [DISCARD_TRANSLATIONS, start, end - start, 0, 0, 0];
-    // SAFETY: the marker sequence of valgrind.h: rotations of rdi that add up to 128 bits, and an exchange of rbx with itself. Under
-    // valgrind the six words at rax are read, and rdx is the result.
-    unsafe {
-        std::arch::asm!(
-            "rol rdi, 3",
-            "rol rdi, 13",
-            "rol rdi, 61",
-            "rol rdi, 51",
-            "xchg rbx, rbx",
-            in("rax") request.as_ptr(),
-            inout("rdx") 0usize => _,
-            options(nostack),
-        );
-    }
+    discard_translations(start, end - start);
 }

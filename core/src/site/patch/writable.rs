@@ -3,8 +3,9 @@
 //! Restoring the protection may fail: the kernel may be short of memory, or a seccomp filter may refuse the call. Such pages are
 //! recorded and counted, and the next batch retries to restore them. The written sites keep their new form.
 
-use super::entry::{Form, Site};
-use super::segment::{PAGE, Segment, Segments};
+use super::entry::Site;
+use super::machine::{Form, make_visible, page_size};
+use super::segment::{Segment, Segments};
 use std::ffi::c_int;
 use std::io;
 use std::sync::PoisonError;
@@ -28,8 +29,8 @@ impl Pages {
     /// The pages from the first site of a group to the last; a group lies in one segment.
     fn of(group: &[Site<'_>]) -> Option<Self> {
         let (first, last) = (group.first()?, group.last()?);
-        let start = first.opcode() / PAGE * PAGE;
-        Some(Self { start, length: last.opcode() - start + 1, segment: first.segment()? })
+        let start = first.switched_at() / page_size() * page_size();
+        Some(Self { start, length: last.switched_at() - start + 1, segment: first.segment()? })
     }
 
     fn protect(self, protection: c_int) -> io::Result<()> {
@@ -75,10 +76,11 @@ pub(super) fn write(group: &[Site<'_>], form: Form) -> io::Result<()> {
     pages.make_writable()?;
     for site in group {
         if site.form().is_some() {
-            // SAFETY: the page is writable, and the byte is the opcode of a verified site; a store of one byte is atomic.
-            unsafe { std::ptr::with_exposed_provenance_mut::<u8>(site.opcode()).write_volatile(form.byte()) };
+            // SAFETY: the page is writable.
+            unsafe { site.store(form) };
         }
     }
+    make_visible(group.iter().map(|site| site.switched_at()));
     // The call requests no more than the kernel allowed before, so a failure is most likely a temporary lack of memory: retry once.
     if pages.restore().or_else(|_| pages.restore()).is_err() {
         pages.remember();
@@ -101,8 +103,8 @@ pub(super) fn stayed_writable() -> u64 {
     STAYED.load(Ordering::Relaxed)
 }
 
-/// Returns whether this thread has no seccomp filter. A refusal of the query itself counts as a filter.
-pub(super) fn has_no_seccomp_filter() -> bool {
+/// Returns whether this thread has a seccomp filter. A refusal of the query itself counts as a filter.
+pub(super) fn has_seccomp_filter() -> bool {
     // SAFETY: takes plain numbers.
-    unsafe { libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0) == 0 }
+    unsafe { libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0) != 0 }
 }

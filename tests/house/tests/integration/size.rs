@@ -2,11 +2,11 @@
 
 use tracepoint_house::{root, rust_files};
 
-/// Maximum number of Rust lines in `core/src`.
-const MAX: usize = 5000;
+/// Maximum number of Rust lines in `core/src`. Each architecture with patched sites takes 200 of them, of which a reader needs one.
+const MAX: usize = 5400;
 
 #[test]
-fn the_core_has_fewer_than_5000_lines() {
+fn the_core_has_fewer_lines_than_its_maximum() {
     let files = rust_files(&root().join("core/src"));
     let lines: usize = files.iter().map(|file| std::fs::read_to_string(file).expect("a file").lines().count()).sum();
     assert!(lines < MAX, "core/src has {lines} lines: {MAX} or more");
