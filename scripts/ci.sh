@@ -10,8 +10,7 @@
 #                            mutated models, half an hour of processes and recorders that are killed, a brief comparison with other tracers,
 #                            ten minutes of fuzzing for each decoder: some hours
 #
-# What this machine cannot run fails, unless TRACEPOINT_ALLOW_SKIP is set; the table then counts it. A build with the declared version of
-# Rust is counted as skipped, too, where that toolchain is not installed.
+# What this machine cannot run fails, unless TRACEPOINT_ALLOW_SKIP is set; the table then counts it.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 . scripts/steps.sh
@@ -45,6 +44,7 @@ fi
 step --disk 3 lint-points cargo clippy -q -p tracepoint-session --features failpoints --test crash_matrix --test kill_at_random -- -D warnings
 step --disk 2 msrv scripts/msrv.sh
 step --disk 2 new-program scripts/new-program.sh
+step --disk 3 --needs jq packages scripts/packages.sh
 step --disk 2 flag-sites scripts/flag-sites.sh
 step --disk 2 portable scripts/portable.sh
 step --disk 3 abort scripts/abort.sh

@@ -1,10 +1,18 @@
 #!/usr/bin/env bash
 # Does what README.md shows: a new program that depends on `tracepoint` alone, with the README's first Rust block as its main.rs, prints
 # the trace that stands below that block.
+#
+#   scripts/new-program.sh                       with the crate of this checkout
+#   scripts/new-program.sh --source DIRECTORY    with the packages of a directory source, as `scripts/packages.sh` makes it
 set -euo pipefail
 cd "$(dirname "$0")/.."
-[ $# -eq 0 ] || { echo "usage: scripts/new-program.sh" >&2; exit 2; }
 root=$PWD
+dependency=(--path "$root/tracepoint")
+case "$#${1-}" in
+    0) source= ;;
+    2--source) source=$(realpath "$2"); dependency=("tracepoint@$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)") ;;
+    *) sed -n '2,/^set /s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+esac
 # That of the workspace: what it has built of other crates serves here as well.
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}
 
@@ -29,7 +37,11 @@ cargo new -q --vcs none app
 cd app
 # The versions that the workspace was tested with; nothing is downloaded.
 cp "$root/Cargo.lock" .
-cargo add -q --offline --path "$root/tracepoint" --features session tracepoint
+if [ "$source" ]; then
+    mkdir .cargo
+    printf '[source.%s]\n%s = "%s"\n' crates-io replace-with packages packages directory "$source" >.cargo/config.toml
+fi
+cargo add -q --offline --features session "${dependency[@]}"
 printf '%s\n' "$program" >src/main.rs
 cargo run -q --offline >"$work/printed"
 if ! diff -u --label README.md <(same <<<"$shown") --label printed <(same <"$work/printed") >&2; then

@@ -20,7 +20,7 @@ fn text(bytes: &[u8]) -> String {
 #[test]
 fn words_that_a_script_does_not_act_on_are_refused() {
     let of_one_option = ["chaos", "costs", "kills", "matrix", "models", "service", "setup", "soak"];
-    let of_none = ["abort", "book", "flag-sites", "helgrind", "msrv", "new-program", "portable"];
+    let of_none = ["abort", "book", "flag-sites", "helgrind", "msrv", "new-program", "packages", "portable"];
     let own = |name: &&str| {
         ["--wrong", "--long further", "--picture further"].map(|words| format!("scripts/{name}.sh {words}"))
     };
@@ -29,6 +29,8 @@ fn words_that_a_script_does_not_act_on_are_refused() {
         "ci.sh --wrong",
         "ci.sh --long --wrong",
         "ci.sh budgets --long",
+        "deb.sh --wrong",
+        "debian-packages.sh --wrong x",
         "test.sh --list x",
         "test.sh --quick lint",
         "test.sh -p tracepoint-core lint",
