@@ -89,10 +89,10 @@ impl Log for Tracepoints {
 
     fn log(&self, log_record: &Record<'_>) {
         tracepoint_core::trace!(record(log_record));
-        if let Some((log, level)) = other() {
-            if log_record.level() <= *level {
-                log.log(log_record);
-            }
+        if let Some((log, level)) = other()
+            && log_record.level() <= *level
+        {
+            log.log(log_record);
         }
     }
 

@@ -262,10 +262,11 @@ impl<P> Reorder<P> {
             }
             from = seq + 1;
         }
-        if let Some((last, gap)) = self.last.as_mut().filter(|(last, _)| *last >= from) {
-            if ask.len() < MAX_RANGES && gap.asks(now, limits.end_delay) {
-                ask.push((from, *last));
-            }
+        if let Some((last, gap)) = self.last.as_mut().filter(|(last, _)| *last >= from)
+            && ask.len() < MAX_RANGES
+            && gap.asks(now, limits.end_delay)
+        {
+            ask.push((from, *last));
         }
         let is_full = self.bytes > limits.bytes;
         let is_over = |gap: &Gap| gap.is_over(now, limits.time, self.answered);

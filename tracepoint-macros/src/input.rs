@@ -179,11 +179,11 @@ fn check_names(Block { provider, tracepoints, spans, .. }: &Block, problems: &mu
             problems.add(Error::new(name.span(), format!("the tracepoint `{text}` is declared twice")));
         }
         for (suffix, function) in [("_enabled", format!("trace_{text}")), ("_prio", format!("register_trace_{text}"))] {
-            if let Some(other) = text.strip_suffix(suffix) {
-                if tracepoints.iter().any(|tracepoint| tracepoint.text == other) {
-                    let message = format!("the function `{function}` already belongs to the tracepoint `{other}`");
-                    problems.add(Error::new(name.span(), message));
-                }
+            if let Some(other) = text.strip_suffix(suffix)
+                && tracepoints.iter().any(|tracepoint| tracepoint.text == other)
+            {
+                let message = format!("the function `{function}` already belongs to the tracepoint `{other}`");
+                problems.add(Error::new(name.span(), message));
             }
         }
         if let Some(provider) = provider {

@@ -56,13 +56,13 @@ impl Hub {
             self.discard_empty(id);
             self.sessions.get_mut(&id).into_iter().for_each(Session::close);
         }
-        if self.sessions.get(&id).is_some_and(|session| session.viewers == 0 || is_hurried) {
-            if let Some(session) = self.sessions.remove(&id) {
-                if let Some(streamed) = session.streamed {
-                    self.tokens.remove(&streamed.token);
-                }
-                session.streams.iter().for_each(|handle| drop(self.streams.remove(handle)));
+        if self.sessions.get(&id).is_some_and(|session| session.viewers == 0 || is_hurried)
+            && let Some(session) = self.sessions.remove(&id)
+        {
+            if let Some(streamed) = session.streamed {
+                self.tokens.remove(&streamed.token);
             }
+            session.streams.iter().for_each(|handle| drop(self.streams.remove(handle)));
         }
     }
 

@@ -54,10 +54,10 @@ impl Tally {
             self.step(last + 1, events_after);
             self.last = None;
         }
-        if !self.uncounted.is_empty() {
-            if let Some(metadata) = text(metadata).and_then(|text| Metadata::parse(&text).ok()) {
-                self.count(view, &metadata);
-            }
+        if !self.uncounted.is_empty()
+            && let Some(metadata) = text(metadata).and_then(|text| Metadata::parse(&text).ok())
+        {
+            self.count(view, &metadata);
         }
         self.events
     }

@@ -58,10 +58,10 @@ pub(super) fn find(output: &Path) -> Vec<StaleTrace> {
 fn search(directory: &Path, depth: usize, found: &mut Vec<StaleTrace>) {
     if let Ok(text) = fs::read_to_string(directory.join(FILE)) {
         let mut lines = text.lines().map(str::to_owned);
-        if let (Some(key), Some(epoch), Some(session)) = (lines.next(), lines.next(), lines.next()) {
-            if let Ok(epoch) = epoch.parse() {
-                found.push(StaleTrace { root: directory.to_owned(), key, epoch, session });
-            }
+        if let (Some(key), Some(epoch), Some(session)) = (lines.next(), lines.next(), lines.next())
+            && let Ok(epoch) = epoch.parse()
+        {
+            found.push(StaleTrace { root: directory.to_owned(), key, epoch, session });
         }
     }
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();

@@ -240,11 +240,11 @@ impl IndexBuilder<'_> {
     /// before that packet was written, it is made here.
     fn stream(&mut self, mut packets: Vec<(Packet, Part)>) -> DtStream {
         let first = packets.first().filter(|(packet, _)| packet.sequence.is_some_and(|sequence| sequence > 0));
-        if let Some(bytes) = first.and_then(|(packet, part)| self.beginning(packet, part)) {
-            if let Ok(packet) = self.packet(&bytes, bytes.len() as u64) {
-                let part = self.held(&packet, &bytes);
-                packets.insert(0, (packet, part));
-            }
+        if let Some(bytes) = first.and_then(|(packet, part)| self.beginning(packet, part))
+            && let Ok(packet) = self.packet(&bytes, bytes.len() as u64)
+        {
+            let part = self.held(&packet, &bytes);
+            packets.insert(0, (packet, part));
         }
         let (packet, _) = &packets[0];
         let (class, instance, begin) = (Arc::clone(&packet.class), packet.instance, packet.begin.unwrap_or(0));

@@ -126,12 +126,13 @@ impl DtTraceWriter {
         }
         let put = self.file.put_slot(bytes);
         let begun = put.is_ok() || self.file.header().in_progress().is_some();
-        if begun && self.kept.len() == self.slots {
-            if let Some((key, events)) = self.kept.pop_front() {
-                let overwritten = self.overwritten.entry(key).or_default();
-                overwritten.packets += 1;
-                overwritten.events += events;
-            }
+        if begun
+            && self.kept.len() == self.slots
+            && let Some((key, events)) = self.kept.pop_front()
+        {
+            let overwritten = self.overwritten.entry(key).or_default();
+            overwritten.packets += 1;
+            overwritten.events += events;
         }
         if put.is_ok() {
             self.kept.push_back((key, events));

@@ -167,10 +167,10 @@ fn contradiction(before: &Part, after: &Part) -> Option<String> {
                 return Some(format!("{name}: its counters do not go on"));
             }
             let numbers = |part: &Part| part.found.sequences.get(&(channel.id, Some(stream.instance))).copied();
-            if let (Some((_, end)), Some((begin, _))) = (numbers(before), numbers(after)) {
-                if begin <= end {
-                    return Some(format!("{name}: its packet_seq_num does not rise"));
-                }
+            if let (Some((_, end)), Some((begin, _))) = (numbers(before), numbers(after))
+                && begin <= end
+            {
+                return Some(format!("{name}: its packet_seq_num does not rise"));
             }
         }
     }

@@ -32,10 +32,10 @@ fn a_probe_stops_the_session() -> Outcome {
         let refused = std::sync::Arc::new(Mutex::new(None));
         let place_for_error = std::sync::Arc::clone(&refused);
         let probe = register_trace_enough(move |_| {
-            if let Some(session) = session.lock().expect("not poisoned").take() {
-                if stop {
-                    *place_for_error.lock().expect("not poisoned") = session.stop().err();
-                }
+            if let Some(session) = session.lock().expect("not poisoned").take()
+                && stop
+            {
+                *place_for_error.lock().expect("not poisoned") = session.stop().err();
             }
         })?;
         trace_enough(1);

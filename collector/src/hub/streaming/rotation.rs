@@ -68,12 +68,12 @@ impl Hub {
         let goes_on = |session: &Session| {
             session.is_open() && !session.streamed.as_ref().is_some_and(StreamedSession::has_account)
         };
-        if self.session(id).is_some_and(goes_on) {
-            if let Err(error) = self.next_chunk(id) {
-                self.say(format!("cannot begin another chunk: {error}; it is tried again"));
-                if let Some(chunks) = self.chunks(id) {
-                    chunks.failed = Some(now);
-                }
+        if self.session(id).is_some_and(goes_on)
+            && let Err(error) = self.next_chunk(id)
+        {
+            self.say(format!("cannot begin another chunk: {error}; it is tried again"));
+            if let Some(chunks) = self.chunks(id) {
+                chunks.failed = Some(now);
             }
         }
         self.give_waiting(id);

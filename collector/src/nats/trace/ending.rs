@@ -50,10 +50,10 @@ impl Trace {
         };
         self.close().await;
         let _ = self.broker.stream.delete_consumer(&self.consumer_name()).await;
-        if let Some(at) = at {
-            if let Some(message) = stale::end(&self.root, &self.name, &at) {
-                self.of.say(message);
-            }
+        if let Some(at) = at
+            && let Some(message) = stale::end(&self.root, &self.name, &at)
+        {
+            self.of.say(message);
         }
     }
 

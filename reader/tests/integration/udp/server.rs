@@ -139,11 +139,11 @@ impl Server {
             ToServer::Accept(accept) => self.accept(accept, now),
             ToServer::Ack(ack) => self.acknowledge(ack, now),
             ToServer::Leave(id) => {
-                if let State::Batch(session) = &mut self.state {
-                    if session.id == id {
-                        session.heard = now;
-                        session.leaving = true;
-                    }
+                if let State::Batch(session) = &mut self.state
+                    && session.id == id
+                {
+                    session.heard = now;
+                    session.leaving = true;
                 }
             }
             _ => {}

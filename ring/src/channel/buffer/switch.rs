@@ -50,10 +50,11 @@ impl Buffer {
             return Ok(used);
         }
         let next = self.counters().closed.load(Ordering::Relaxed) + u64::from(open);
-        if let Some(growth) = &self.growth {
-            if may_grow && (growth.is_outgrown() || !self.is_free(next)) {
-                return Err(RecordError::Outgrown);
-            }
+        if let Some(growth) = &self.growth
+            && may_grow
+            && (growth.is_outgrown() || !self.is_free(next))
+        {
+            return Err(RecordError::Outgrown);
         }
         if self.policy != Policy::Overwrite && !self.has_free_slot(next) {
             self.mark_full(next, if open { packet_size - used } else { 0 });

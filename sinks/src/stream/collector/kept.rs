@@ -115,11 +115,11 @@ impl Kept {
         });
         let (seq, count) = (packet.seq(), Count::packet(packet.packet.events()));
         stream.unacknowledged.push_back(UnackedRange { first: seq, last: seq, count });
-        if stream.unacknowledged.len() > MAX_UNACKNOWLEDGED {
-            if let (Some(oldest), Some(next)) = (stream.unacknowledged.pop_front(), stream.unacknowledged.front_mut()) {
-                next.first = oldest.first;
-                next.count.add(oldest.count);
-            }
+        if stream.unacknowledged.len() > MAX_UNACKNOWLEDGED
+            && let (Some(oldest), Some(next)) = (stream.unacknowledged.pop_front(), stream.unacknowledged.front_mut())
+        {
+            next.first = oldest.first;
+            next.count.add(oldest.count);
         }
         if keeps {
             self.bytes += packet.packet.bytes.len() as u64;

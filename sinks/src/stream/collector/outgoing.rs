@@ -21,10 +21,10 @@ impl Collector {
                 return Ok(false);
             }
             if let Some(rest) = sending.unpaid() {
-                if !self.interrupt(kept) {
-                    if let Some(sending) = &mut self.sending {
-                        sending.ticket = self.throttle.ticket(rest);
-                    }
+                if !self.interrupt(kept)
+                    && let Some(sending) = &mut self.sending
+                {
+                    sending.ticket = self.throttle.ticket(rest);
                 }
                 continue;
             }

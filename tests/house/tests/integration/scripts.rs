@@ -31,6 +31,7 @@ fn words_that_a_script_does_not_act_on_are_refused() {
         "ci.sh budgets --long",
         "deb.sh --wrong",
         "debian-packages.sh --wrong x",
+        "declared-rust.sh --wrong",
         "test.sh --list x",
         "test.sh --quick lint",
         "test.sh -p tracepoint-core lint",
