@@ -25,14 +25,21 @@ use crate::tracepoint::Tracepoint;
 use tracepoint_ring::update::{self, UpdateGuard};
 
 /// The entries of `define_trace!`.
-#[cfg(not(patched_sites))]
+#[cfg(not(any(patched_sites, target_family = "wasm")))]
 #[linkme::distributed_slice]
 pub static TRACEPOINTS: [&'static Tracepoint];
 
 /// The entries of `define_trace!` and `trace_mark!`.
-#[cfg(not(patched_sites))]
+#[cfg(not(any(patched_sites, target_family = "wasm")))]
 #[linkme::distributed_slice]
 pub static MARKERS: [&'static Marker];
+
+/// WebAssembly has no tables: `linkme` does not know its linker. What is declared there is not listed, and so never enabled.
+#[cfg(target_family = "wasm")]
+pub static TRACEPOINTS: [&Tracepoint; 0] = [];
+/// See [`TRACEPOINTS`].
+#[cfg(target_family = "wasm")]
+pub static MARKERS: [&Marker; 0] = [];
 
 /// All tracepoints of this program (or of this `cdylib`), including those that were never hit, in no particular order.
 ///

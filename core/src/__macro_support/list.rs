@@ -38,7 +38,7 @@ macro_rules! __tracepoint_list {
 }
 
 /// Puts a static into a table: `__tracepoint_list!(MARKERS: Marker, STATIC)`, or `TRACEPOINTS: Tracepoint`.
-#[cfg(not(patched_sites))]
+#[cfg(not(any(patched_sites, target_family = "wasm")))]
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __tracepoint_list {
@@ -48,5 +48,15 @@ macro_rules! __tracepoint_list {
             #[linkme(crate = $crate::__macro_support::linkme)]
             static __TRACEPOINT_ENTRY: &$crate::__macro_support::$ty = &$listed;
         };
+    };
+}
+
+/// Checks the type of what would be in a table: there is none, see the `registry`.
+#[cfg(target_family = "wasm")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __tracepoint_list {
+    ($table:ident: $ty:ident, $listed:path) => {
+        const _: fn() -> &'static $crate::__macro_support::$ty = || &$listed;
     };
 }

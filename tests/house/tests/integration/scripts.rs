@@ -32,6 +32,7 @@ fn words_that_a_script_does_not_act_on_are_refused() {
         "deb.sh --wrong",
         "debian-packages.sh --wrong x",
         "declared-rust.sh --wrong",
+        "systems.sh --wrong",
         "test.sh --list x",
         "test.sh --quick lint",
         "test.sh -p tracepoint-core lint",
