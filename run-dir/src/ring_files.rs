@@ -59,6 +59,7 @@ impl RingFiles {
         let map = || -> io::Result<Mapping> {
             let reservation = Reservation::new(Arc::clone(&self.memory), request.len)?;
             allocate(&file, 0..request.len as u64)?;
+            reservation.check_allocated()?;
             let mut mapping = Mapping::of(&file, (Arc::clone(&self.dir), name.to_owned()), request.len, reservation)?;
             self.cut_off.as_ref().map_or(Ok(()), |cut_off| mapping.guard(cut_off))?;
             Ok(mapping)
@@ -133,7 +134,7 @@ impl MemorySource for RingFiles {
         if request.len < RING_IDENTITY.end {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "a ring has no room for its header"));
         }
-        if let Some(refusal) = self.memory.recent_refusal() {
+        if let Some(refusal) = self.memory.recent_refusal(request.len) {
             return Err(refusal);
         }
         let name = file_name(&request);
@@ -146,7 +147,7 @@ impl MemorySource for RingFiles {
             );
             io::Error::new(error.kind(), text)
         });
-        self.memory.note(made.as_ref().err());
+        self.memory.note(request.len, made.as_ref().err());
         Ok(Box::new(made?))
     }
 }
@@ -176,7 +177,7 @@ impl MemorySource for RingsInMemory {
     fn ring_memory(&self, request: RingRequest<'_>) -> io::Result<Box<dyn RingMemory>> {
         let reserved = Reservation::new(Arc::clone(&self.memory), request.len);
         let made = reserved.and_then(|reserved| Mapping::anonymous(request.len, reserved));
-        self.memory.note(made.as_ref().err());
+        self.memory.note(request.len, made.as_ref().err());
         Ok(Box::new(self.image.add(request, made?)))
     }
 }

@@ -96,6 +96,14 @@ impl Mapping {
         }
     }
 
+    /// Returns the memory of these bytes to the system. They are part of a ring's packets, which nothing accesses at the moment.
+    fn release(&self, bytes: &Range<usize>) -> io::Result<()> {
+        assert!(bytes.end <= self.map.len(), "inside the mapping");
+        let advice = if self.file.is_some() { UncheckedAdvice::Remove } else { UncheckedAdvice::DontNeed };
+        // SAFETY: inside the mapping, as just asserted. The bytes are zero afterwards, which the callers expect, and nothing refers to them.
+        unsafe { self.map.unchecked_advise_range(advice, bytes.start, bytes.len()) }
+    }
+
     /// Writes `bytes` at `offset`.
     ///
     /// # Panics
@@ -147,10 +155,7 @@ unsafe impl RingMemory for Mapping {
     }
 
     fn give_back(&self, bytes: Range<usize>) -> io::Result<()> {
-        assert!(bytes.end <= self.map.len(), "inside the mapping");
-        let advice = if self.file.is_some() { UncheckedAdvice::Remove } else { UncheckedAdvice::DontNeed };
-        // SAFETY: inside the mapping, as just asserted. The bytes are zero afterwards, which the caller expects, and has no references to.
-        unsafe { self.map.unchecked_advise_range(advice, bytes.start, bytes.len())? };
+        self.release(&bytes)?;
         self.reservation.shrink(bytes.len());
         Ok(())
     }
@@ -165,10 +170,15 @@ unsafe impl RingMemory for Mapping {
                     format!("the ring file {name} was cut short"),
                 ));
             }
-            allocate(&file, bytes.start as u64..bytes.end as u64)
+            allocate(&file, bytes.start as u64..bytes.end as u64)?;
+            self.reservation.check_allocated()
         });
         let made = allocated.and_then(|()| self.make_resident(bytes.clone()));
-        made.inspect_err(|_| self.reservation.shrink(bytes.len()))
+        made.inspect_err(|_| {
+            // A part of it may be allocated. If that cannot be released, the next attempt uses it.
+            let _ = self.release(&bytes);
+            self.reservation.shrink(bytes.len());
+        })
     }
 }
 

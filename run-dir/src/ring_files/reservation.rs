@@ -14,14 +14,24 @@ pub trait MemoryPolicy: fmt::Debug + Send + Sync {
     /// If too little memory would remain for the program.
     fn take(&self, bytes: u64) -> io::Result<()>;
 
+    /// Checks again, when the memory of bytes that were taken has been allocated: other processes that took bytes at the same time may not have
+    /// allocated them when this process did. Is not called for private memory.
+    ///
+    /// # Errors
+    ///
+    /// If too little memory remains for the program; the caller releases the memory.
+    fn check_allocated(&self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Releases this many bytes.
     fn give_back(&self, bytes: u64);
 
-    /// Stores the outcome of a request: `None`, or the error.
-    fn note(&self, _refusal: Option<&io::Error>) {}
+    /// Stores the outcome of a request of this many bytes: `None`, or the error.
+    fn note(&self, _bytes: usize, _refusal: Option<&io::Error>) {}
 
-    /// Returns the last refusal, if it is so recent that another attempt would be pointless.
-    fn recent_refusal(&self) -> Option<io::Error> {
+    /// Returns the last refusal of this many bytes or fewer, if it is so recent that another attempt would be pointless.
+    fn recent_refusal(&self, _bytes: usize) -> Option<io::Error> {
         None
     }
 
@@ -60,6 +70,11 @@ impl Reservation {
         Self { policy: None, bytes: AtomicU64::new(0) }
     }
 
+    /// Checks again when the memory is allocated; see [`MemoryPolicy::check_allocated`].
+    pub(super) fn check_allocated(&self) -> io::Result<()> {
+        self.policy.as_ref().map_or(Ok(()), |policy| policy.check_allocated())
+    }
+
     /// Releases a part.
     pub(super) fn shrink(&self, bytes: usize) {
         if let Some(policy) = &self.policy {
@@ -72,7 +87,7 @@ impl Reservation {
     pub(super) fn grow(&self, bytes: usize) -> io::Result<()> {
         let Some(policy) = &self.policy else { return Ok(()) };
         let taken = policy.take(bytes as u64);
-        policy.note(taken.as_ref().err());
+        policy.note(bytes, taken.as_ref().err());
         taken?;
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         Ok(())

@@ -30,8 +30,17 @@ impl MemoryScope {
 
     /// Returns how many more bytes rings may take here; those of the session take `used` bytes already, here or elsewhere.
     pub(super) fn room(&self, used: u64) -> u64 {
-        let reserve = (self.available.saturating_add(self.part(used)) / 4).max(self.limit / 16);
-        self.available.saturating_sub(reserve)
+        self.available.saturating_sub(self.reserve(used))
+    }
+
+    /// Returns whether as much is available here as rings leave.
+    pub(super) fn leaves_enough(&self, used: u64) -> bool {
+        self.available >= self.reserve(used)
+    }
+
+    /// Returns how many bytes rings leave here.
+    fn reserve(&self, used: u64) -> u64 {
+        (self.available.saturating_add(self.part(used)) / 4).max(self.limit / 16)
     }
 
     /// Returns the same scope after this many more bytes were taken.

@@ -2,7 +2,10 @@
 //!
 //! Each process has its own bound. In addition, the rings of all processes of the session together stay below its cap, if there is one, and
 //! leave [headroom](super::headroom) in the cgroup, the file system and the machine. Many processes that start at once each find much
-//! memory free; therefore the sum of all [reservations](SharedMemory) counts, not the memory that is already in use.
+//! memory free; therefore the sum of all [reservations](SharedMemory) counts, not the memory that is already in use. Memory that others have
+//! reserved but not allocated at the time of an observation still looks free in it; therefore each process [looks
+//! again](MemoryPolicy::check_allocated) when it has allocated its memory, and releases that if too little is left. Of several processes, the
+//! last one to look sees the memory of all.
 
 use super::headroom::{MemoryScope, scopes};
 use std::fmt;
@@ -37,14 +40,22 @@ pub(crate) trait SharedMemory: fmt::Debug + Send + Sync {
     fn count(&self) -> bool;
 }
 
+/// Observes the scopes that limit this process.
+struct Observer(Box<dyn Fn() -> Vec<MemoryScope> + Send + Sync>);
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Observer")
+    }
+}
+
 /// The memory of a session's rings, or of its statistics, in this process.
 #[derive(Debug)]
 pub(crate) struct ProcessMemory {
     /// The user of the memory: `rings` or `statistics`.
     what: &'static str,
     bound: u64,
-    /// The directory of the files; `None` without files.
-    dir: Option<Arc<PrivateDir>>,
+    observer: Observer,
     used: AtomicU64,
     /// The sum over the session's processes; `None` if unknown.
     session: Option<Box<dyn SharedMemory>>,
@@ -56,8 +67,17 @@ pub(crate) struct ProcessMemory {
 struct Observations {
     /// The scopes, the time of the observation, and the bytes that the rings of the session took then.
     scopes: Option<(Instant, u64, Vec<MemoryScope>)>,
-    /// Time and reason of the last refusal, if no request has succeeded since.
-    refusal: Option<(Instant, io::ErrorKind, String)>,
+    /// The last refusal, if no request has succeeded since.
+    refusal: Option<Refusal>,
+}
+
+/// A refused request.
+#[derive(Debug)]
+struct Refusal {
+    when: Instant,
+    bytes: usize,
+    kind: io::ErrorKind,
+    text: String,
 }
 
 impl ProcessMemory {
@@ -73,7 +93,17 @@ impl ProcessMemory {
         dir: Option<Arc<PrivateDir>>,
         session: Option<Box<dyn SharedMemory>>,
     ) -> Arc<Self> {
-        Arc::new(Self { what, bound, dir, used: AtomicU64::new(0), session, seen: Mutex::default() })
+        Self::observed(what, bound, session, move || scopes(dir.as_ref().and_then(|dir| dir.fd().ok())))
+    }
+
+    fn observed(
+        what: &'static str,
+        bound: u64,
+        session: Option<Box<dyn SharedMemory>>,
+        observe: impl Fn() -> Vec<MemoryScope> + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        let observer = Observer(Box::new(observe));
+        Arc::new(Self { what, bound, observer, used: AtomicU64::new(0), session, seen: Mutex::default() })
     }
 
     /// Returns the bytes that the rings take.
@@ -83,7 +113,7 @@ impl ProcessMemory {
 
     /// Returns the reason why the last ring could not be created, if it could not.
     pub(crate) fn refusal(&self) -> Option<String> {
-        self.seen().refusal.as_ref().map(|(.., text)| text.clone())
+        self.seen().refusal.as_ref().map(|refusal| refusal.text.clone())
     }
 
     fn seen(&self) -> MutexGuard<'_, Observations> {
@@ -129,7 +159,7 @@ impl ProcessMemory {
     fn tightest(&self, used: u64) -> Option<MemoryScope> {
         let mut seen = self.seen();
         if seen.scopes.as_ref().is_none_or(|(when, ..)| when.elapsed() >= FRESH) {
-            seen.scopes = Some((Instant::now(), used, scopes(self.dir.as_ref().and_then(|dir| dir.fd().ok()))));
+            seen.scopes = Some((Instant::now(), used, (self.observer.0)()));
         }
         let (_, before, scopes) = seen.scopes.as_ref()?;
         let taken = used.saturating_sub(*before);
@@ -138,6 +168,23 @@ impl ProcessMemory {
 }
 
 impl MemoryPolicy for ProcessMemory {
+    /// Looks only if too little could be left: if the last observation included none of the session's memory.
+    fn check_allocated(&self) -> io::Result<()> {
+        let used = self.of_session(0);
+        let mut seen = self.seen();
+        let is_enough = |scopes: &[MemoryScope]| scopes.iter().all(|scope| scope.after(used).leaves_enough(used));
+        if self.session.is_none() || seen.scopes.as_ref().is_some_and(|(_, _, scopes)| is_enough(scopes)) {
+            return Ok(());
+        }
+        let scopes = (self.observer.0)();
+        let checked = match scopes.iter().find(|scope| !scope.leaves_enough(used)) {
+            Some(scope) => Err(scope.error(self.what)),
+            None => Ok(()),
+        };
+        seen.scopes = Some((Instant::now(), used, scopes));
+        checked
+    }
+
     fn take(&self, bytes: u64) -> io::Result<()> {
         let used = self.used.fetch_add(bytes, Ordering::Relaxed);
         self.session.iter().for_each(|session| session.change(bytes, 0));
@@ -155,14 +202,18 @@ impl MemoryPolicy for ProcessMemory {
         self.session.iter().for_each(|session| session.change(0, bytes));
     }
 
-    fn note(&self, refusal: Option<&io::Error>) {
-        self.seen().refusal = refusal.map(|error| (Instant::now(), error.kind(), error.to_string()));
+    fn note(&self, bytes: usize, refusal: Option<&io::Error>) {
+        self.seen().refusal = refusal.map(|error| {
+            let (kind, text) = (error.kind(), error.to_string());
+            Refusal { when: Instant::now(), bytes, kind, text }
+        });
     }
 
-    fn recent_refusal(&self) -> Option<io::Error> {
+    fn recent_refusal(&self, bytes: usize) -> Option<io::Error> {
         let seen = self.seen();
-        let recent = seen.refusal.as_ref().filter(|(when, ..)| when.elapsed() < PAUSE);
-        recent.map(|(_, kind, text)| io::Error::new(*kind, text.clone()))
+        let is_recent = |refusal: &&Refusal| refusal.when.elapsed() < PAUSE && refusal.bytes <= bytes;
+        let recent = seen.refusal.as_ref().filter(is_recent);
+        recent.map(|refusal| io::Error::new(refusal.kind, refusal.text.clone()))
     }
 
     /// Chooses the size of the next ring from `sizes`: the more memory the rings of this process or session take, the smaller.
@@ -195,8 +246,7 @@ mod tests {
 
     /// Creates rings until no room is left for another one.
     fn fill(bound: u64) -> Vec<usize> {
-        let memory = ProcessMemory::new("rings", bound, None);
-        memory.seen().scopes = Some((Instant::now() + Duration::from_secs(3600), 0, Vec::new()));
+        let memory = ProcessMemory::observed("rings", bound, None, Vec::new);
         let mut taken = Vec::new();
         let mut sizes = Vec::new();
         loop {
@@ -249,7 +299,7 @@ mod tests {
         let sum = Arc::new(Sum::default());
         let mut taken = Vec::new();
         for _ in 0..1000 {
-            let memory = ProcessMemory::in_session("rings", 128 * MIB, None, Some(Box::new(Arc::clone(&sum))));
+            let memory = ProcessMemory::observed("rings", 128 * MIB, Some(Box::new(Arc::clone(&sum))), Vec::new);
             let scopes = vec![MemoryScope::with(4096 * MIB, 3072 * MIB)];
             memory.seen().scopes = Some((Instant::now() + Duration::from_secs(3600), 0, scopes));
             for _ in 0..5 {
@@ -259,6 +309,38 @@ mod tests {
         assert!(sum.bytes() <= 3072 * MIB * 3 / 4, "{}", sum.bytes());
         drop(taken);
         assert_eq!(sum.bytes(), 0);
+    }
+
+    /// All reserve memory before any of them allocates it, so each of them finds room for its ring.
+    #[test]
+    fn processes_that_allocate_at_the_same_time_leave_a_quarter_free() {
+        const LIMIT: u64 = 16 << 20;
+        let (free, taken, size) = (LIMIT * 3 / 4, 8900 << 10, SIZES[4]);
+        let available = Arc::new(AtomicU64::new(free - taken));
+        let sum = Arc::new(Sum(AtomicU64::new(taken)));
+        let process = |_| {
+            let available = Arc::clone(&available);
+            ProcessMemory::observed("rings", LIMIT, Some(Box::new(Arc::clone(&sum))), move || {
+                vec![MemoryScope::with(LIMIT, available.load(Ordering::Relaxed))]
+            })
+        };
+        let processes: Vec<_> = (0..12).map(process).collect();
+        let reserved: Vec<_> =
+            processes.iter().map(|memory| memory.reserve(size).expect("there seems to be room")).collect();
+        let mut kept = Vec::new();
+        for (memory, reservation) in processes.iter().zip(reserved) {
+            available.fetch_sub(size as u64, Ordering::Relaxed);
+            match memory.check_allocated() {
+                Ok(()) => kept.push(reservation),
+                Err(error) => {
+                    assert_eq!(error.kind(), io::ErrorKind::OutOfMemory);
+                    available.fetch_add(size as u64, Ordering::Relaxed);
+                }
+            }
+        }
+        let available = available.load(Ordering::Relaxed);
+        assert!(!kept.is_empty() && available >= free / 4, "{} kept, {available} bytes left", kept.len());
+        assert_eq!(sum.bytes(), taken + (kept.len() * size) as u64);
     }
 
     #[test]
@@ -272,13 +354,14 @@ mod tests {
     fn a_refusal_says_what_to_raise() {
         let memory = ProcessMemory::new("rings", 100, None);
         let error = memory.reserve(101).expect_err("it is too much");
-        memory.note(Some(&error));
+        memory.note(101, Some(&error));
         let error = error.to_string();
         assert!(error.contains("bound of 100") && error.contains("--memory"), "{error}");
         assert_eq!(memory.refusal(), Some(error));
-        assert!(memory.recent_refusal().is_some());
+        assert!(memory.recent_refusal(101).is_some());
+        assert!(memory.recent_refusal(100).is_none(), "less may be granted");
         assert!(memory.reserve(1).is_ok());
-        memory.note(None);
-        assert!(memory.recent_refusal().is_none() && memory.refusal().is_none());
+        memory.note(1, None);
+        assert!(memory.recent_refusal(101).is_none() && memory.refusal().is_none());
     }
 }

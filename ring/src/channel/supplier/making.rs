@@ -116,16 +116,23 @@ impl OpenChannel {
             .map(|size| (size, Layout::of_ring(&self.config, size, self.max_events())))
             .collect();
         let sizes: Vec<_> = layouts.iter().map(|(_, layout)| layout.size).collect();
-        let chosen = self.source.choose_size(&sizes);
-        let fits = |(_, layout): &&(usize, Layout)| layout.size <= chosen;
-        let Some((size, layout)) = layouts.iter().find(fits).or(layouts.last()).copied() else {
-            return Err(io::ErrorKind::InvalidInput.into());
-        };
-        let ring = self.ring_of(index, layout)?;
-        if round.largest == 0 {
-            round.largest = size;
+        let mut first = 0;
+        loop {
+            let chosen = self.source.choose_size(&sizes[first..]);
+            first = sizes.iter().position(|size| *size <= chosen).unwrap_or(sizes.len() - 1);
+            let (size, layout) = layouts[first];
+            match self.ring_of(index, layout) {
+                Ok(ring) => {
+                    if round.largest == 0 {
+                        round.largest = size;
+                    }
+                    return Ok(ring);
+                }
+                // Another process has taken the memory since the size was chosen.
+                Err(error) if is_shortage(&error) && first + 1 < sizes.len() => first += 1,
+                Err(error) => return Err(error),
+            }
         }
-        Ok(ring)
     }
 
     fn ring_of(&self, index: u64, layout: Layout) -> io::Result<Ring> {
@@ -133,4 +140,10 @@ impl OpenChannel {
         let ring = Ring::new(&self.config, self.owner(2 * index), layout, memory, self.wait_policy(), clock::now())?;
         Ok(ring.with_wake_word(Some(&self.wake_word).filter(|_| self.config.wakes_consumer())))
     }
+}
+
+/// Returns whether memory was refused of which a smaller ring needs less.
+fn is_shortage(error: &io::Error) -> bool {
+    use io::ErrorKind::{OutOfMemory, QuotaExceeded, StorageFull};
+    matches!(error.kind(), OutOfMemory | QuotaExceeded | StorageFull)
 }
