@@ -82,6 +82,15 @@ impl Directory {
 
     /// Puts a file into a subdirectory atomically: readers never see part of it.
     pub(super) fn put_whole(&self, folder: &str, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.put(folder, name, &format!("{folder}/{name}"), bytes)
+    }
+
+    /// Puts a file into this directory atomically. It is written in the subdirectory `folder`.
+    pub(super) fn put_whole_here(&self, folder: &str, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.put(folder, name, name, bytes)
+    }
+
+    fn put(&self, folder: &str, name: &str, path: &str, bytes: &[u8]) -> io::Result<()> {
         self.make_folder(folder)?;
         let temporary = temporary(folder, name);
         let written = fileguard::retried(|| {
@@ -89,7 +98,7 @@ impl Directory {
             let file = self.file(&temporary, OFlags::CREATE)?;
             (&*file).write_all(bytes).and_then(|()| file.set_len(bytes.len() as u64))
         });
-        let moved = written.and_then(|()| self.open.at(|fd| renameat(fd, &temporary, fd, format!("{folder}/{name}"))));
+        let moved = written.and_then(|()| self.open.at(|fd| renameat(fd, &temporary, fd, path)));
         if moved.is_err() {
             // The partial file is useless; if it cannot be removed, it stays.
             let _ = self.remove_file(&temporary);
@@ -115,7 +124,7 @@ impl Directory {
     /// Removes the files of a trace in which nothing was recorded.
     pub(super) fn remove_contents_begun(&self) -> io::Result<()> {
         self.remove_file("metadata")?;
-        for name in [".account.json.new", "account.json"] {
+        for name in [".account.json.new", ".metadata.new", "account.json"] {
             self.remove_file(&format!(".account/{name}"))?;
         }
         unless(Errno::NOENT, self.open.remove_directory(".account"))

@@ -71,10 +71,10 @@ fn foreign(directory: &Path, depth: u32) -> io::Result<Option<PathBuf>> {
         let entry = entry?;
         let (path, kind, name) = (entry.path(), entry.file_type()?, entry.file_name());
         if kind.is_dir() {
-            let is_account = is_trace && name == ".account";
+            let is_account = name == ".account";
             let inner = match depth.checked_sub(1) {
                 None => Some(path),
-                Some(_) if is_account => foreign_account(&path)?,
+                Some(_) if is_account => foreign_account(&path, is_trace)?,
                 Some(depth) => foreign(&path, depth)?,
             };
             if inner.is_some() {
@@ -87,10 +87,11 @@ fn foreign(directory: &Path, depth: u32) -> io::Result<Option<PathBuf>> {
     Ok(None)
 }
 
-fn foreign_account(directory: &Path) -> io::Result<Option<PathBuf>> {
+/// The same for the directory of an account. Without metadata there is no account, but a process that was killed may leave what it was writing.
+fn foreign_account(directory: &Path, is_trace: bool) -> io::Result<Option<PathBuf>> {
     let is_account = |entry: &DirEntry| {
         let name = entry.file_name();
-        name == "account.json" || name == ".account.json.new"
+        (is_trace && name == "account.json") || name == ".account.json.new" || name == ".metadata.new"
     };
     let mut entries = fs::read_dir(directory)?;
     let found = entries.find(|entry| entry.as_ref().map_or(true, |entry| !is_account(entry))).transpose()?;

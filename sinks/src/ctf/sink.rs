@@ -172,13 +172,16 @@ impl CtfSink {
         directory.reserve(folder, name, ACCOUNT_SIZE + ACCOUNT_EVENT_SIZE * self.events)
     }
 
-    /// Creates the directory of a chunk, with the metadata so far.
+    /// Creates the directory of a chunk, with the metadata so far. If the process is killed before that is complete, the directory has no metadata,
+    /// and readers of the other chunks ignore it.
     fn make_chunk(&self, number: u64) -> io::Result<(Directory, Streams)> {
         let name = chunk_name(number);
         let directory = self.base.create_subdirectory(&name)?;
         let mut streams = Streams::default();
-        let made =
-            streams.append(&directory, METADATA, self.metadata.as_bytes()).and_then(|()| self.reserve(&directory));
+        let (folder, _) = account_path();
+        let made = streams
+            .create_whole(&directory, folder, METADATA, self.metadata.as_bytes())
+            .and_then(|()| self.reserve(&directory));
         match made {
             Ok(()) => Ok((directory, streams)),
             Err(error) => {

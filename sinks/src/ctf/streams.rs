@@ -84,6 +84,21 @@ impl Streams {
         Ok(())
     }
 
+    /// Creates the file `name` with these bytes, all or nothing, even if the process is killed meanwhile. They are written in the subdirectory
+    /// `folder`.
+    pub(super) fn create_whole(
+        &mut self,
+        directory: &Directory,
+        folder: &str,
+        name: &str,
+        bytes: &[u8],
+    ) -> io::Result<()> {
+        directory.put_whole_here(folder, name, bytes)?;
+        let whole = bytes.len() as u64;
+        self.lengths.insert(name.to_owned(), Length { whole, ..Length::default() });
+        Ok(())
+    }
+
     /// Closes the open file until the next piece.
     pub(super) fn close(&mut self) {
         self.open = None;

@@ -2,8 +2,11 @@
 
 use crate::common::{Outcome, Recording, Shared, alone, assert_balances, channel, place, view};
 use std::collections::BTreeSet;
+use std::env;
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 use tracepoint_reader::account::Account;
 use tracepoint_reader::text::Style;
@@ -291,5 +294,40 @@ fn retention_removes_chunks_of_a_renamed_directory() -> Outcome {
     assert!(foreign.join("precious").exists());
     assert_eq!(chunks(&moved), [5, 6].map(|number| moved.join(chunk_name(number))));
     assert_balances(&moved);
+    Ok(())
+}
+
+/// The variable with the trace of the process that the test below kills.
+const KILLED: &str = "TEST_KILLED_TRACE";
+
+/// The process is killed when it writes the metadata of a chunk: the chunk before can be read, and the trace can be replaced.
+#[test]
+fn a_kill_at_the_beginning_of_a_chunk_leaves_the_others_readable() -> Outcome {
+    own_process!();
+    if let Some(dir) = env::var_os(KILLED) {
+        let mut recording = Recording::start(channel(), vec![Box::new(CtfSink::create(dir)?)])?;
+        fire(0..9);
+        recording.drain.flush(Duration::ZERO);
+        recording.drain.drain();
+        recording.drain.rotate()?;
+        return Ok(());
+    }
+    let place = place();
+    let dir = place.path().canonicalize()?.join("trace");
+    let chunk = dir.join(chunk_name(2));
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-o"]).arg(place.path().join("log")).args(["-e", "inject=write:signal=KILL"]);
+    for file in ["metadata", ".account/.metadata.new"] {
+        strace.arg("-P").arg(chunk.join(file));
+    }
+    strace.arg(env::current_exe()?).args(["--exact", "--nocapture"]);
+    strace.arg("rotation::a_kill_at_the_beginning_of_a_chunk_leaves_the_others_readable");
+    let status = strace.env(KILLED, &dir).stdout(Stdio::null()).status()?;
+    assert_eq!(status.signal(), Some(9), "{status}");
+    assert_eq!(chunks(&dir).last(), Some(&chunk));
+    let events = Trace::open(&dir)?.items().filter(|item| matches!(item, Item::Event(_))).count();
+    assert_eq!(events, 9 + 3);
+    drop(CtfSink::replace(&dir)?);
+    assert!(chunks(&dir).is_empty());
     Ok(())
 }
