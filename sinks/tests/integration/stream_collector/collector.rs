@@ -33,10 +33,11 @@ pub(crate) struct Files {
     pub(crate) metadata: Vec<u8>,
     pub(crate) account: Vec<u8>,
     pub(crate) syncs: Vec<Sync>,
-    /// Streams in them whose last packet had not arrived.
-    pub(crate) overtaken: usize,
-    /// When each of them arrived; and arrival times and sizes on the data connection.
-    pub(crate) sync_times: Vec<Instant>,
+    /// Number of them that the sender sent while it was sending a packet: they do not include the packet of which a part has arrived.
+    pub(crate) between_parts: usize,
+    /// Handle and number of the packet of which a part has arrived.
+    pub(super) begun: Option<(u64, u64)>,
+    /// Arrival times and sizes on the data connection.
     pub(crate) received: Vec<(Instant, usize)>,
     pub(crate) duplicates: u64,
     pub(crate) connections: u64,
@@ -145,6 +146,7 @@ impl Collector {
 impl Files {
     /// Stores a packet. Returns its stream, and the number of the next packet.
     pub(super) fn store(&mut self, wire: &[u8]) -> (u64, u64) {
+        self.begun = None;
         let route = route_of(wire).expect("a packet");
         let packet = stored_packet(wire).expect("a packet").concat();
         assert!(!tracepoint_reader::internal::check(&packet).is_wrong());
@@ -227,6 +229,11 @@ fn waits_with(message: &ToCollector<'_>, files: &Mutex<Files>) -> bool {
         _ => {}
     }
     false
+}
+
+/// Returns whether a synchronisation point is before this packet of its stream.
+fn excludes(sync: &Sync, (handle, seq): (u64, u64)) -> bool {
+    sync.entries.iter().any(|entry| entry.handle == handle && (entry.last == NO_SEQ || entry.last < seq))
 }
 
 /// Returns the counts of packets that have arrived, when the sender no longer waits.
@@ -321,6 +328,7 @@ fn serve_control(
                 files.metadata.extend_from_slice(piece.bytes.get(known..).unwrap_or_default());
             }
             ToCollector::Sync(sync) => {
+                files.between_parts += usize::from(files.begun.is_some_and(|packet| excludes(&sync, packet)));
                 for entry in &sync.entries {
                     let key = files.handles[&entry.handle];
                     let stream = files.streams.get_mut(&key).expect("announced");
@@ -330,10 +338,8 @@ fn serve_control(
                     if is_in {
                         stream.promised = entry.time;
                     }
-                    files.overtaken += usize::from(!is_in);
                 }
                 files.syncs.push(sync);
-                files.sync_times.push(Instant::now());
             }
             ToCollector::ClockProbe(probe) => {
                 let received = now() + files.clock_ahead;
@@ -401,7 +407,9 @@ fn serve_data(mut socket: TcpStream, files: &Mutex<Files>, acknowledges: &Atomic
                 return Ok(());
             }
             done += count;
-            files.lock().expect("no panic").received.push((Instant::now(), count));
+            let mut files = files.lock().expect("no panic");
+            files.received.push((Instant::now(), count));
+            files.begun = route_of(&wire[..done]).ok().map(|route| (route.handle, route.seq));
         }
         let mut files = files.lock().expect("no panic");
         if files.token != attach.token {

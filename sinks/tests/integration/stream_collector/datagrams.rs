@@ -62,6 +62,7 @@ pub(super) fn serve(socket: &UdpSocket, files: &Mutex<Files>) {
         let (done, packet) = parts.entry((handle, seq)).or_insert_with(|| (0, vec![0; total as usize]));
         packet[offset as usize..][..bytes.len()].copy_from_slice(bytes);
         *done += bytes.len();
+        files.begun = Some((handle, seq));
         while let Some(first) = parts.first_entry().filter(|first| first.get().0 == first.get().1.len()) {
             let (handle, next) = files.store(&first.remove().1);
             let ack = Ack { sync: 0, metadata: 0, entries: vec![AckEntry { handle, next }] };
