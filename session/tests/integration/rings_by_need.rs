@@ -4,7 +4,8 @@
 
 use crate::common::{Outcome, assert_balances, event, lost, memory_place, place, process_dirs, ring_files};
 use std::env;
-use std::os::unix::fs::MetadataExt;
+use std::fs::File;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Barrier;
 use std::thread::{self, sleep};
@@ -21,15 +22,53 @@ const MIB: u64 = 1 << 20;
 /// Events of each thread, one every 50 ms.
 const BEATS: u64 = 20;
 
-/// Returns the memory of the rings of a session.
-fn taken(dir: &Path) -> u64 {
-    let files = process_dirs(dir).into_iter().flat_map(|dir| ring_files(&dir));
-    files.map(|file| file.metadata().map_or(0, |file| file.blocks() * 512)).sum()
+/// Number of small and of large rings that keep the memory of their packets while no thread starts.
+const AT_REST: [u64; 2] = [8, 1];
+/// The size in bytes of the packets of a small ring (docs/channels.md).
+const SMALL: u64 = 16 << 10;
+
+/// The memory of the rings of a session.
+#[derive(Clone, Copy, Debug, Default)]
+struct Taken {
+    rings: u64,
+    bytes: u64,
+    /// Bytes of headers and accounts, which stay: the streams of a ring are a part of the trace.
+    heads: u64,
+    /// Number of small and of large rings that have memory for packets.
+    with_packets: [u64; 2],
+}
+
+impl Taken {
+    /// Reads the layout from the header of each ring, see docs/format-ring.md.
+    fn by(dir: &Path) -> Self {
+        let mut taken = Self::default();
+        for file in process_dirs(dir).into_iter().flat_map(|dir| ring_files(&dir)) {
+            let mut layout = [0; 24];
+            let Ok(file) = File::open(file) else { continue };
+            let is_read = file.read_exact_at(&mut layout, 96);
+            let bytes = file.metadata().map_or(0, |file| file.blocks() * 512);
+            let [offset, size, count] =
+                [0, 8, 16].map(|at| u64::from_le_bytes(std::array::from_fn(|n| layout[at + n])));
+            let head = if is_read.is_ok() { offset } else { 0 };
+            taken.rings += 1;
+            taken.bytes += bytes;
+            taken.heads += head;
+            if bytes > head {
+                taken.with_packets[usize::from(size * count > SMALL)] += 1;
+            }
+        }
+        taken
+    }
+
+    /// Returns whether at most these numbers of small and large rings have memory for packets.
+    fn has_at_most(&self, [small, large]: [u64; 2]) -> bool {
+        self.with_packets[0] <= small && self.with_packets[1] <= large
+    }
 }
 
 fn until(mut is_so: impl FnMut() -> bool) -> bool {
     let began = Instant::now();
-    while !is_so() && began.elapsed() < Duration::from_secs(30) {
+    while !is_so() && began.elapsed() < Duration::from_secs(60) {
         sleep(Duration::from_millis(50));
     }
     is_so()
@@ -42,8 +81,10 @@ fn a_crowd_loses_nothing_and_leaves_nothing() -> Outcome {
     let (rings, disk) = (memory_place(), place());
     let trace = disk.path().join("trace");
     let session = Session::builder("need").events("need:*").dir(rings.path()).sink(CtfSink::create(&trace)?).start()?;
+    let taken = || Taken::by(rings.path());
     // Unused rings from the start release their memory.
-    assert!(until(|| taken(rings.path()) < 5 * MIB / 2), "{} at rest", taken(rings.path()));
+    assert!(until(|| taken().has_at_most(AT_REST)), "{:?} at rest", taken());
+    let before = taken().rings;
     let barrier = Barrier::new(threads as usize);
     let mut most = 0;
     thread::scope(|scope| {
@@ -62,14 +103,21 @@ fn a_crowd_loses_nothing_and_leaves_nothing() -> Outcome {
         }
         for _ in 0..25 {
             sleep(Duration::from_millis(100));
-            most = most.max(taken(rings.path()));
+            most = most.max(taken().bytes);
         }
     });
     println!("{threads} threads: {} KiB", most >> 10);
     assert!(most <= 128 * MIB, "{most}");
-    // Header and account of a ring stay, because its streams are a part of the trace.
-    let rest = 5 * MIB / 2 + threads * (32 << 10);
-    assert!(until(|| taken(rings.path()) < rest), "{} of {most} left", taken(rings.path()));
+    // The packets of all others have no memory. Small rings for the next crowd of this size keep it for a minute.
+    let [small, large] = AT_REST;
+    assert!(until(|| taken().has_at_most([threads + small, large])), "{:?} of {most} left", taken());
+    // A thread starts in a small ring, or in a large one if no small one is ready, and then further small ones are made.
+    let left = taken();
+    assert!(left.rings <= before + 2 * threads, "{left:?}, {before} rings at rest");
+    assert!(
+        left.bytes <= left.heads + (threads + small) * (SMALL + (4 << 10)) + large * (MIB + (16 << 10)),
+        "{left:?}"
+    );
     // The memory is reused for the next threads.
     thread::scope(|scope| {
         for number in 0..8 {
