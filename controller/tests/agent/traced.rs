@@ -34,7 +34,7 @@ tracepoint::define_trace! {
 pub(crate) const PAUSE: &str = "TEST_PAUSE";
 
 /// Maximum time that commands wait for a healthy process.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Fires one event.
 pub(crate) fn fire_once(n: u64) {
