@@ -1,5 +1,6 @@
 //! Runs each command of the pages, in the order of the page, on an isolated machine: namespaces for processes, mounts, the network and the
-//! host name, in which the program of the pages serves. A command that runs until Ctrl-C is interrupted after two seconds. All must succeed.
+//! host name, in which the program of the pages serves. A command that runs until Ctrl-C is interrupted after two seconds, when no process has
+//! anything to do. All must succeed.
 
 use crate::skip::skip;
 use crate::{pages, program};
@@ -37,11 +38,31 @@ run() { # line, the text of the command, its exit status
 }
 server serve &
 served=$!
-tracectl list | grep -q shop:answered || sleep 0.5
+until tracectl list | grep -q shop:answered; do sleep 0.1; done
 "#;
 
-/// `tracectl`, interrupted after `LIMIT` seconds.
-const TRACECTL: &str = "exec timeout --foreground -s INT -k 20 --preserve-status $LIMIT";
+/// Begins the script of `tracectl`, which the rest of the script executes in its own process: interrupts it after `LIMIT` seconds, as soon as it is
+/// found to be waiting, with all other processes, three times in a row. On a busy machine, a command that ends by itself may take longer.
+const TRACECTL: &str = r#"#!/bin/bash
+{
+    sleep $LIMIT
+    looks=0
+    while [ $looks -lt 3 ] && kill -0 $$; do
+        looks=$((looks + 1))
+        # This process itself runs: it looks without starting another one.
+        for status in /proc/[0-9]*/task/[0-9]*/status; do
+            case $status in /proc/$BASHPID/*) continue ;; esac
+            while read -r name value _; do
+                [ "$name" = State: ] || continue
+                case $value in R | D) looks=0 ;; esac
+                break
+            done <$status
+        done
+        sleep 0.05
+    done
+    kill -INT $$
+} </dev/null >/dev/null 2>&1 &
+exec"#;
 
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
@@ -59,7 +80,7 @@ fn run(page: &str) {
     for name in [&real_tracectl, &real_program] {
         std::fs::write(name, "").unwrap();
     }
-    executable(&bin.join("tracectl"), &format!("#!/bin/sh\n{TRACECTL} {} \"$@\"\n", real_tracectl.display()));
+    executable(&bin.join("tracectl"), &format!("{TRACECTL} {} \"$@\"\n", real_tracectl.display()));
     executable(&bin.join("server"), &program::script(&real_program.display().to_string()));
     let mut script = format!(
         "mount --bind {} {} && mount --bind {} {} || exit\n{MACHINE}",

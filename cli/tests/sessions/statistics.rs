@@ -39,8 +39,9 @@ fn stat_counts_the_events_of_running_programs() -> Outcome {
         place.well(&["stat", "-p", &pid, "-e", "shop:paid", "--by", "cents", "--once", "--interval", "100ms", "--csv"]);
     let mut rows = one.lines();
     assert_eq!(rows.next(), Some("time_ns,\"cents\",count,per_second"));
-    // Each price occurs once, and there is room for 1000 of them.
-    assert!(rows.clone().count() > 10 && rows.clone().all(|row| row.contains("\",1,")), "{one}");
+    // Each price occurs once, and there is room for 1000 of them. On a busy machine more than that occur in the interval.
+    let is_once = |row: &str| row.contains("\",1,") || row.contains(",\"(further groups)\",");
+    assert!(rows.clone().count() > 10 && rows.clone().all(is_once), "{one}");
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_nanos();
     let times: Vec<u128> = rows.filter_map(|row| row.split(',').next()?.parse().ok()).collect();
     assert!(times.iter().all(|time| (now - 60_000_000_000..=now).contains(time)), "since the epoch, as events: {one}");
