@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{scope, sleep};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tracepoint_controller::{Controller, NamedSession};
 use tracepoint_run_dir::{Ack, RunDir};
@@ -131,11 +131,17 @@ impl Place {
     /// Waits until each process has recorded `events` more events.
     pub(crate) fn until_recorded(&self, session: &NamedSession<'_>, events: u64) -> Vec<Ack> {
         let before: Vec<u64> = self.acks(session).iter().map(|ack| ack.counters.recorded).collect();
+        let (mut recorded, mut since) = (0, Instant::now());
         loop {
             let acks = self.acks(session);
             if acks.iter().zip(&before).all(|(ack, before)| ack.counters.recorded >= before + events) {
                 return acks;
             }
+            let sum = acks.iter().map(|ack| ack.counters.recorded).sum();
+            if sum > recorded {
+                (recorded, since) = (sum, Instant::now());
+            }
+            assert!(since.elapsed() < PATIENCE, "the processes record nothing, or have ended: {acks:?}");
             sleep(Duration::from_millis(5));
         }
     }
