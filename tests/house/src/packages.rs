@@ -98,12 +98,28 @@ impl Packages {
 ///
 /// If cargo fails.
 pub fn built_with(package: &str, features: &str) -> BTreeSet<String> {
+    // The path of a member follows, or `(*)` after a package that was already listed.
+    let name = |line: &str| line.split(" (").next().unwrap_or_default().to_owned();
+    cargo_tree(package, features, "{p}").lines().map(name).collect()
+}
+
+/// The features with which a program that depends on `package` with `features` compiles each package, by the package's name.
+///
+/// # Panics
+///
+/// If cargo fails.
+pub fn features_with(package: &str, features: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let name = |package: &str| package.split(' ').next().unwrap_or_default().to_owned();
+    let split = |list: &str| list.split(" (").next().unwrap_or_default().split(',').map(str::to_owned).collect();
+    let packages = cargo_tree(package, features, "{p}\t{f}");
+    packages.lines().filter_map(|line| line.split_once('\t')).map(|(of, list)| (name(of), split(list))).collect()
+}
+
+fn cargo_tree(package: &str, features: &str, format: &str) -> String {
     let mut command = Command::new(env!("CARGO"));
-    command.args(["tree", "--locked", "--edges", "normal", "--prefix", "none", "--format", "{p}"]);
+    command.args(["tree", "--locked", "--edges", "normal", "--prefix", "none", "--format", format]);
     let output = command.args(["-p", package, "--features", features]).current_dir(root()).output();
     let output = output.expect("cargo can be run");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let packages = String::from_utf8(output.stdout).expect("text");
-    // The path of a member follows, or `(*)` after a package that was already listed.
-    packages.lines().map(|line| line.split(" (").next().unwrap_or_default().to_owned()).collect()
+    String::from_utf8(output.stdout).expect("text")
 }

@@ -1,7 +1,7 @@
 //! The dependencies between the crates match the table in ARCHITECTURE.md, and the core's dependency tree stays small.
 
 use std::collections::{BTreeMap, BTreeSet};
-use tracepoint_house::packages::{Member, Packages, built_with};
+use tracepoint_house::packages::{Member, Packages, built_with, features_with};
 use tracepoint_house::root;
 
 /// The heading of the table in ARCHITECTURE.md.
@@ -80,6 +80,19 @@ fn a_session_needs_few_packages() {
         let more = built_with("tracepoint", feature);
         assert!(more.is_superset(&built), "`{feature}` is `session`, and more");
     }
+}
+
+/// Every program with a session compiles what its features enable.
+#[test]
+fn a_session_enables_no_feature_that_only_others_need() {
+    let [session, control, udp] = ["session", "control", "udp"].map(|features| features_with("tracepoint", features));
+    for (package, feature, others) in
+        [("rustix", "net", &udp), ("tracepoint-reader", "control", &control), ("tracepoint-sinks", "control", &control)]
+    {
+        assert!(!session[package].contains(feature), "a session needs no `{feature}` of {package}");
+        assert!(others[package].contains(feature), "`{feature}` of {package} is for others");
+    }
+    assert!(!control["tracepoint-session-spec"].contains("traces"), "only viewers need it");
 }
 
 #[test]
