@@ -34,26 +34,6 @@ impl<'a> Reader<'a> {
         Ok(*taken)
     }
 
-    pub(crate) fn u8(&mut self) -> Result<u8, Short> {
-        self.array().map(u8::from_be_bytes)
-    }
-
-    pub(crate) fn u16(&mut self) -> Result<u16, Short> {
-        self.array().map(u16::from_be_bytes)
-    }
-
-    pub(crate) fn u32(&mut self) -> Result<u32, Short> {
-        self.array().map(u32::from_be_bytes)
-    }
-
-    pub(crate) fn u64(&mut self) -> Result<u64, Short> {
-        self.array().map(u64::from_be_bytes)
-    }
-
-    pub(crate) fn i64(&mut self) -> Result<i64, Short> {
-        self.array().map(i64::from_be_bytes)
-    }
-
     /// The text in a field of `size` bytes, up to its first NUL. Bytes that are not UTF-8 are replaced.
     pub(crate) fn padded(&mut self, size: usize) -> Result<String, Short> {
         let field = self.bytes(size)?;
@@ -72,26 +52,6 @@ impl Writer<'_> {
         self
     }
 
-    pub(crate) fn u8(self, number: u8) -> Self {
-        self.bytes(&[number])
-    }
-
-    pub(crate) fn u16(self, number: u16) -> Self {
-        self.bytes(&number.to_be_bytes())
-    }
-
-    pub(crate) fn u32(self, number: u32) -> Self {
-        self.bytes(&number.to_be_bytes())
-    }
-
-    pub(crate) fn u64(self, number: u64) -> Self {
-        self.bytes(&number.to_be_bytes())
-    }
-
-    pub(crate) fn i64(self, number: i64) -> Self {
-        self.bytes(&number.to_be_bytes())
-    }
-
     /// A text and its NUL. A text that contains a NUL ends there for the receiver.
     pub(crate) fn terminated(self, text: &str) -> Self {
         self.bytes(text.as_bytes()).u8(0)
@@ -106,6 +66,77 @@ impl Writer<'_> {
         writer
     }
 }
+
+/// A value that a message contains: an integer, an array of bytes, or a structure made of them.
+pub(crate) trait Fields: Sized {
+    fn read(from: &mut Reader<'_>) -> Result<Self, Short>;
+
+    fn write<'w>(&self, to: Writer<'w>) -> Writer<'w>;
+}
+
+/// The written bytes, with zeros up to this size.
+pub(crate) fn to_array<const N: usize>(write: impl FnOnce(Writer<'_>) -> Writer<'_>) -> [u8; N] {
+    let mut bytes = Vec::with_capacity(N);
+    write(Writer(&mut bytes));
+    let mut array = [0; N];
+    array[..bytes.len()].copy_from_slice(&bytes);
+    array
+}
+
+macro_rules! integers {
+    ($($integer:ident)*) => {$(
+        impl Fields for $integer {
+            fn read(from: &mut Reader<'_>) -> Result<Self, Short> {
+                from.array().map(Self::from_be_bytes)
+            }
+
+            fn write<'w>(&self, to: Writer<'w>) -> Writer<'w> {
+                to.bytes(&self.to_be_bytes())
+            }
+        }
+
+        impl Reader<'_> {
+            pub(crate) fn $integer(&mut self) -> Result<$integer, Short> {
+                Fields::read(self)
+            }
+        }
+
+        impl Writer<'_> {
+            pub(crate) fn $integer(self, number: $integer) -> Self {
+                number.write(self)
+            }
+        }
+    )*};
+}
+
+integers!(u8 u16 u32 u64 i64);
+
+impl<const N: usize> Fields for [u8; N] {
+    fn read(from: &mut Reader<'_>) -> Result<Self, Short> {
+        from.array()
+    }
+
+    fn write<'w>(&self, to: Writer<'w>) -> Writer<'w> {
+        to.bytes(self)
+    }
+}
+
+/// Implements [`Fields`] for structures, whose fields a message has in this order.
+macro_rules! layout {
+    ($($name:ident { $($field:ident),+ })+) => {$(
+        impl $crate::fields::Fields for $name {
+            fn read(from: &mut $crate::fields::Reader<'_>) -> Result<Self, $crate::fields::Short> {
+                Ok(Self { $($field: $crate::fields::Fields::read(from)?),+ })
+            }
+
+            fn write<'w>(&self, to: $crate::fields::Writer<'w>) -> $crate::fields::Writer<'w> {
+                $(let to = self.$field.write(to);)+
+                to
+            }
+        }
+    )+};
+}
+pub(crate) use layout;
 
 /// The beginning of a text, of at most `most` bytes.
 pub(crate) fn cut(text: &str, most: usize) -> &str {

@@ -1,7 +1,7 @@
 //! Replies about one stream (indexes, packets and metadata), and replies that consist of a status.
 
 use super::{IndexStatus, MetadataStatus, PacketStatus, Status};
-use crate::fields::{Reader, Short, Writer};
+use crate::fields::{Fields, Reader, Short, Writer, layout};
 use crate::{DecodeError, Decoded};
 
 const INDEX_SIZE: usize = 64;
@@ -73,15 +73,17 @@ pub struct ClockOffset {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Secret(pub [u8; 32]);
 
+layout!(ClockOffset { offset, bound });
+
 impl ClockOffset {
     /// Appends the reply.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        Writer(out).i64(self.offset).u64(self.bound);
+        self.write(Writer(out));
     }
 
     /// Decodes the reply.
     pub fn decode(bytes: &[u8]) -> Decoded<Self> {
-        Decoded::read(bytes, 16, |fields| Ok(Self { offset: fields.i64()?, bound: fields.u64()? }))
+        Decoded::read(bytes, 16, Self::read)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The requests of a viewer.
 
 use super::MAJOR;
-use crate::fields::{Reader, Short, Writer};
+use crate::fields::{Fields, Reader, Short, Writer, layout};
 use crate::{DecodeError, Decoded};
 
 /// The size of the header: size of the payload (u64), command (u32), version (u32, 0).
@@ -149,19 +149,16 @@ impl Connect {
 
     /// Appends the structure, which is the whole reply of a relay.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        Writer(out).u64(self.viewer_session).u32(self.major).u32(self.minor).u32(self.kind);
+        self.write(Writer(out));
     }
 
     /// Decodes the reply of a relay.
     pub fn decode(bytes: &[u8]) -> Decoded<Self> {
         Decoded::read(bytes, CONNECT_SIZE, Self::read)
     }
-
-    fn read(fields: &mut Reader<'_>) -> Result<Self, Short> {
-        let (viewer_session, major, minor) = (fields.u64()?, fields.u32()?, fields.u32()?);
-        Ok(Self { viewer_session, major, minor, kind: fields.u32()? })
-    }
 }
+
+layout!(Connect { viewer_session, major, minor, kind });
 
 impl Request {
     /// Appends the request with its header.

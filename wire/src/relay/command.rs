@@ -5,7 +5,7 @@ use super::header::ControlHeader;
 use super::index::Index;
 use super::session::{CreateSession, Version};
 use super::stream::AddStream;
-use crate::fields::{Reader, Short, Writer};
+use crate::fields::{Fields, Reader, Short, Writer};
 use crate::{DecodeError, Decoded};
 
 /// A command of a sender.
@@ -186,7 +186,7 @@ impl<'a> Command<'a> {
             Self::SendMetadata { handle, padding, bytes } => drop(to.u64(*handle).u32(*padding).bytes(bytes)),
             Self::AddStream(stream) => stream.write(to, minor),
             Self::CreateSession(session) => session.write(to, minor),
-            Self::Version(version) => version.write(to),
+            Self::Version(version) => drop(version.write(to)),
             Self::SendIndex(index) => index.write(to, minor),
             Self::RotateStreams(rotation) => rotation.write(to),
             Self::CreateChunk(chunk) => chunk.write(to),

@@ -1,6 +1,6 @@
 //! The headers of commands and of packets.
 
-use crate::fields::{Reader, Short};
+use crate::fields::{Fields, Reader, layout, to_array};
 
 /// The header before the payload of a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,20 +25,15 @@ impl ControlHeader {
         Self::read(&mut Reader::new(bytes)).unwrap_or_default()
     }
 
-    fn read(fields: &mut Reader<'_>) -> Result<Self, Short> {
-        let (circuit_id, size) = (fields.u64()?, fields.u64()?);
-        Ok(Self { circuit_id, size, command: fields.u32()?, version: fields.u32()? })
-    }
-
     /// The bytes of the header.
     pub fn encode(&self) -> [u8; Self::SIZE] {
-        let mut out = [0; Self::SIZE];
-        out[..8].copy_from_slice(&self.circuit_id.to_be_bytes());
-        out[8..16].copy_from_slice(&self.size.to_be_bytes());
-        out[16..20].copy_from_slice(&self.command.to_be_bytes());
-        out[20..].copy_from_slice(&self.version.to_be_bytes());
-        out
+        to_array(|to| self.write(to))
     }
+}
+
+layout! {
+    ControlHeader { circuit_id, size, command, version }
+    DataHeader { circuit_id, handle, sequence, size, padding }
 }
 
 /// The header before each packet on a data connection.
@@ -66,19 +61,8 @@ impl DataHeader {
         Self::read(&mut Reader::new(bytes)).unwrap_or_default()
     }
 
-    fn read(fields: &mut Reader<'_>) -> Result<Self, Short> {
-        let (circuit_id, handle, sequence) = (fields.u64()?, fields.u64()?, fields.u64()?);
-        Ok(Self { circuit_id, handle, sequence, size: fields.u32()?, padding: fields.u32()? })
-    }
-
     /// The bytes of the header.
     pub fn encode(&self) -> [u8; Self::SIZE] {
-        let mut out = [0; Self::SIZE];
-        out[..8].copy_from_slice(&self.circuit_id.to_be_bytes());
-        out[8..16].copy_from_slice(&self.handle.to_be_bytes());
-        out[16..24].copy_from_slice(&self.sequence.to_be_bytes());
-        out[24..28].copy_from_slice(&self.size.to_be_bytes());
-        out[28..].copy_from_slice(&self.padding.to_be_bytes());
-        out
+        to_array(|to| self.write(to))
     }
 }

@@ -1,7 +1,7 @@
 //! `SEND_INDEX`, and the entries of index files, which have the same fields.
 
 use super::MINOR_WITH_LONG_INDEX;
-use crate::fields::{Reader, Short, Writer};
+use crate::fields::{Reader, Short, Writer, to_array};
 use tracepoint_ring::channel::PacketHeader;
 
 /// `SEND_INDEX`: describes a packet.
@@ -111,12 +111,7 @@ impl IndexFile {
 
     /// The header of a file.
     pub fn header(self) -> [u8; Self::HEADER] {
-        let mut out = [0; Self::HEADER];
-        let words = [Self::MAGIC, 1, u32::from(self.is_long), self.entry_size() as u32];
-        for (place, word) in out.chunks_exact_mut(4).zip(words) {
-            place.copy_from_slice(&word.to_be_bytes());
-        }
-        out
+        to_array(|to| to.u32(Self::MAGIC).u32(1).u32(self.is_long.into()).u32(self.entry_size() as u32))
     }
 
     /// The format of a file with this header; `None` if it is not an index file.

@@ -3,7 +3,7 @@
 use super::ReturnCode;
 use super::command::Command;
 use super::session::Version;
-use crate::fields::{Reader, Writer};
+use crate::fields::{Fields, Reader, Writer};
 use crate::{DecodeError, Decoded};
 
 /// Maximum length of a path in an answer, in bytes; a limit of this implementation.
@@ -123,7 +123,7 @@ impl Reply {
     pub fn encode(&self, minor: u32, out: &mut Vec<u8>) {
         let to = Writer(out);
         match self {
-            Self::Version(version) => version.write(to),
+            Self::Version(version) => drop(version.write(to)),
             Self::Session { id, code, path } => {
                 let to = to.u64(*id).u32(code.number());
                 if minor >= super::MINOR_WITH_CHUNKS {

@@ -1,7 +1,7 @@
 //! VERSION and `CREATE_SESSION`.
 
 use super::MINOR_WITH_CHUNKS;
-use crate::fields::{Reader, Short, Writer};
+use crate::fields::{Reader, Short, Writer, layout};
 
 /// The protocol version of one side, sent in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,15 +14,9 @@ pub struct Version {
 
 impl Version {
     pub(super) const SIZE: usize = 8;
-
-    pub(super) fn read(fields: &mut Reader<'_>) -> Result<Self, Short> {
-        Ok(Self { major: fields.u32()?, minor: fields.u32()? })
-    }
-
-    pub(super) fn write(self, to: Writer<'_>) {
-        to.u32(self.major).u32(self.minor);
-    }
 }
+
+layout!(Version { major, minor });
 
 /// `CREATE_SESSION`: once for each control connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

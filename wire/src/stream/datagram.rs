@@ -2,7 +2,7 @@
 
 use super::packet::WIRE_HEAD;
 use super::{DecodeError, LARGEST_PACKET};
-use crate::fields::{Reader, Writer};
+use crate::fields::{Reader, to_array};
 
 /// The first 32 bytes of a sender's data connection: the token of its session. LTTng's sender begins with a zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,10 +24,7 @@ impl Attach {
 
     /// The bytes.
     pub fn encode(self) -> [u8; Self::SIZE] {
-        let mut bytes = [0; Self::SIZE];
-        bytes[..8].copy_from_slice(&Self::MAGIC);
-        bytes[8..24].copy_from_slice(&self.token);
-        bytes
+        to_array(|to| to.bytes(&Self::MAGIC).bytes(&self.token).u64(0))
     }
 }
 
@@ -58,8 +55,7 @@ impl RecordHeader {
 
     /// The bytes.
     pub fn encode(self) -> [u8; Self::SIZE] {
-        let [a, b, c, d] = self.size.to_be_bytes();
-        [a, b, c, d, 0, 0, 0, 0]
+        to_array(|to| to.u32(self.size).u32(0))
     }
 }
 
@@ -107,12 +103,11 @@ impl DatagramHeader {
 
     /// The bytes.
     pub fn encode(&self) -> [u8; Self::SIZE] {
-        let mut out = Vec::with_capacity(Self::SIZE);
-        let to = Writer(&mut out).u16(Self::MAGIC).bytes(&[Self::VERSION, if self.probe { 2 } else { 1 }]);
-        let to = to.u32(0).bytes(&self.token).u64(self.handle).u64(self.seq).u32(self.offset);
-        to.u32(self.total).u32(self.unit).u32(self.again.into());
-        let mut bytes = [0; Self::SIZE];
-        bytes.copy_from_slice(&out);
+        let mut bytes: [u8; Self::SIZE] = to_array(|to| {
+            let to = to.u16(Self::MAGIC).u8(Self::VERSION).u8(if self.probe { 2 } else { 1 });
+            let to = to.u32(0).bytes(&self.token).u64(self.handle).u64(self.seq).u32(self.offset);
+            to.u32(self.total).u32(self.unit).u32(self.again.into())
+        });
         let sum = crc32c::crc32c(&bytes);
         bytes[Self::CHECKSUM..Self::CHECKSUM + 4].copy_from_slice(&sum.to_be_bytes());
         bytes

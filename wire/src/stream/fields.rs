@@ -1,7 +1,7 @@
 //! Texts and lists in a payload.
 
 use super::{DecodeError, LONGEST_NAME};
-use crate::fields::{Reader, Writer, cut};
+use crate::fields::{Fields, Reader, Writer, cut};
 
 impl<'a> Reader<'a> {
     /// A text of any length.
@@ -20,19 +20,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the number of entries, a u32, and the entries of `size` bytes each.
-    pub(super) fn entries<T>(
-        &mut self,
-        most: usize,
-        size: usize,
-        read: impl Fn(&mut Self) -> Result<T, DecodeError>,
-    ) -> Result<Vec<T>, DecodeError> {
+    /// Reads the number of entries, a u32, and the entries.
+    pub(super) fn entries<T: Fields>(&mut self, most: usize) -> Result<Vec<T>, DecodeError> {
         let count = self.u32()? as usize;
         if count > most {
             return Err(DecodeError::Long);
         }
-        let mut entries = Self::new(self.bytes(count * size)?);
-        (0..count).map(|_| read(&mut entries)).collect()
+        // Grows with the entries that are there, whatever their number is said to be.
+        Ok((0..count).map(|_| T::read(self)).collect::<Result<_, _>>()?)
     }
 }
 
@@ -43,7 +38,7 @@ impl Writer<'_> {
         self.u16(text.len() as u16).bytes(text.as_bytes())
     }
 
-    pub(super) fn entries<T>(self, entries: &[T], write: impl Fn(Self, &T) -> Self) -> Self {
-        entries.iter().fold(self.u32(entries.len() as u32), write)
+    pub(super) fn entries<T: Fields>(self, entries: &[T]) -> Self {
+        entries.iter().fold(self.u32(entries.len() as u32), |to, entry| entry.write(to))
     }
 }

@@ -1,7 +1,7 @@
 //! The messages of a sender.
 
 use super::{DecodeError, LARGEST_PACKET, LONGEST_PIECE, MAX_ENTRIES, frame};
-use crate::fields::{Reader, Writer};
+use crate::fields::{Fields, Reader, Writer, layout};
 
 /// A message to the collector, in a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,6 +150,13 @@ pub struct ClosedStream {
     pub events_after: u64,
 }
 
+layout! {
+    SyncEntry { handle, last, time }
+    SeqRange { handle, first, last }
+    ClockProbe { number, sent }
+    ClosedStream { handle, last, packets, events_after }
+}
+
 impl<'a> ToCollector<'a> {
     /// Decodes the payload of a frame of this kind.
     ///
@@ -164,12 +171,9 @@ impl<'a> ToCollector<'a> {
             3 => Self::Announce(Announce::read(&mut fields)?),
             4 => Self::Metadata(Piece { offset: fields.u64()?, bytes: piece(&mut fields)? }),
             5 => Self::Sync(Sync::read(&mut fields)?),
-            6 => Self::Gone(SeqRange::read(&mut fields)?),
-            7 => Self::ClockProbe(ClockProbe { number: fields.u64()?, sent: fields.u64()? }),
-            8 => {
-                let whole = fields.u32()? & 1 != 0;
-                Self::Close(Close { whole, entries: fields.entries(MAX_ENTRIES, 32, ClosedStream::read)? })
-            }
+            6 => Self::Gone(SeqRange::read(&mut fields)?.checked()?),
+            7 => Self::ClockProbe(ClockProbe::read(&mut fields)?),
+            8 => Self::Close(Close { whole: fields.u32()? & 1 != 0, entries: fields.entries(MAX_ENTRIES)? }),
             9 => {
                 let (offset, whole) = (fields.u64()?, fields.u64()?);
                 let bytes = piece(&mut fields)?;
@@ -192,12 +196,8 @@ impl<'a> ToCollector<'a> {
             Self::Metadata(piece) => frame(out, 4, |to| to.u64(piece.offset).bytes(piece.bytes)),
             Self::Sync(sync) => frame(out, 5, |to| sync.write(to)),
             Self::Gone(gone) => frame(out, 6, |to| gone.write(to)),
-            Self::ClockProbe(probe) => frame(out, 7, |to| to.u64(probe.number).u64(probe.sent)),
-            Self::Close(close) => frame(out, 8, |to| {
-                to.u32(close.whole.into()).entries(&close.entries, |to, entry| {
-                    to.u64(entry.handle).u64(entry.last).u64(entry.packets).u64(entry.events_after)
-                })
-            }),
+            Self::ClockProbe(probe) => frame(out, 7, |to| probe.write(to)),
+            Self::Close(close) => frame(out, 8, |to| to.u32(close.whole.into()).entries(&close.entries)),
             Self::Account(piece, whole) => {
                 frame(out, 9, |to| to.u64(piece.offset).u64(*whole).bytes(piece.bytes));
             }
@@ -261,32 +261,17 @@ impl<'a> Announce<'a> {
 impl Sync {
     fn read(fields: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let (number, time, offset, bound) = (fields.u64()?, fields.u64()?, fields.i64()?, fields.u64()?);
-        let entries = fields.entries(MAX_ENTRIES, 24, |fields| {
-            Ok(SyncEntry { handle: fields.u64()?, last: fields.u64()?, time: fields.u64()? })
-        })?;
-        Ok(Self { number, time, offset, bound, entries })
+        Ok(Self { number, time, offset, bound, entries: fields.entries(MAX_ENTRIES)? })
     }
 
     fn write<'w>(&self, to: Writer<'w>) -> Writer<'w> {
         let to = to.u64(self.number).u64(self.time).i64(self.offset).u64(self.bound);
-        to.entries(&self.entries, |to, entry| to.u64(entry.handle).u64(entry.last).u64(entry.time))
+        to.entries(&self.entries)
     }
 }
 
 impl SeqRange {
-    pub(super) fn write<'w>(&self, to: Writer<'w>) -> Writer<'w> {
-        to.u64(self.handle).u64(self.first).u64(self.last)
-    }
-
-    pub(super) fn read(fields: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let (handle, first, last) = (fields.u64()?, fields.u64()?, fields.u64()?);
-        if first > last { Err(DecodeError::Field) } else { Ok(Self { handle, first, last }) }
-    }
-}
-
-impl ClosedStream {
-    fn read(fields: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let (handle, last) = (fields.u64()?, fields.u64()?);
-        Ok(Self { handle, last, packets: fields.u64()?, events_after: fields.u64()? })
+    pub(super) fn checked(self) -> Result<Self, DecodeError> {
+        if self.first > self.last { Err(DecodeError::Field) } else { Ok(self) }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::to_collector::SeqRange;
 use super::{DecodeError, MAX_ENTRIES, MAX_NACKS, frame};
-use crate::fields::{Reader, Writer};
+use crate::fields::{Fields, Reader, Writer, layout};
 
 /// A message to the sender, in a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -208,6 +208,14 @@ impl From<u32> for ErrorCode {
     }
 }
 
+layout! {
+    AnnounceReply { request, handle, next }
+    AckEntry { handle, next }
+    NackEntry { handle, first, last, offset, length }
+    ClockReply { number, sent, received, replied }
+    StreamTotals { handle, packets, packets_lost, events, events_lost }
+}
+
 impl<'a> ToSender<'a> {
     /// Decodes the payload of a frame of this kind.
     ///
@@ -220,23 +228,18 @@ impl<'a> ToSender<'a> {
         Ok(match kind {
             129 => Self::Challenge(fields.array()?),
             130 => Self::Welcome(Welcome::read(fields)?),
-            131 => {
-                let (request, handle) = (fields.u32()?, fields.u64()?);
-                if handle == 0 || handle == u64::MAX {
-                    return Err(DecodeError::Field);
-                }
-                Self::Announced(AnnounceReply { request, handle, next: fields.u64()? })
-            }
+            131 => match AnnounceReply::read(fields)? {
+                AnnounceReply { handle: 0 | u64::MAX, .. } => return Err(DecodeError::Field),
+                announced => Self::Announced(announced),
+            },
             132 => {
-                let (sync, metadata) = (fields.u64()?, fields.u64()?);
-                let entry = |fields: &mut Reader<'_>| Ok(AckEntry { handle: fields.u64()?, next: fields.u64()? });
-                Self::Ack(Ack { sync, metadata, entries: fields.entries(MAX_ENTRIES, 16, entry)? })
+                Self::Ack(Ack { sync: fields.u64()?, metadata: fields.u64()?, entries: fields.entries(MAX_ENTRIES)? })
             }
-            133 => Self::Nack(Nack { entries: fields.entries(MAX_NACKS, 32, NackEntry::read)? }),
-            134 => {
-                let (number, sent, received) = (fields.u64()?, fields.u64()?, fields.u64()?);
-                Self::ClockReply(ClockReply { number, sent, received, replied: fields.u64()? })
-            }
+            133 => match fields.entries::<NackEntry>(MAX_NACKS)? {
+                entries if entries.iter().all(NackEntry::is_consistent) => Self::Nack(Nack { entries }),
+                _ => return Err(DecodeError::Field),
+            },
+            134 => Self::ClockReply(ClockReply::read(fields)?),
             135 => Self::Ready(match fields.u32()? {
                 1 => Ready::Tcp,
                 2 => Ready::Udp,
@@ -246,10 +249,10 @@ impl<'a> ToSender<'a> {
                 let (state, reason) = (fields.u32()?, fields.text()?);
                 Self::Flow((state != 0).then_some(reason))
             }
-            137 => Self::Closed(fields.entries(MAX_ENTRIES, 40, StreamTotals::read)?),
+            137 => Self::Closed(fields.entries(MAX_ENTRIES)?),
             138 => Self::Done,
             139 => Self::Error(fields.u32()?.into(), fields.text()?),
-            140 => Self::Lost(SeqRange::read(fields)?),
+            140 => Self::Lost(SeqRange::read(fields)?.checked()?),
             141 => Self::NoRoom(fields.u32()?, fields.text()?),
             _ => return Err(DecodeError::Kind),
         })
@@ -260,31 +263,15 @@ impl<'a> ToSender<'a> {
         match self {
             Self::Challenge(nonce) => frame(out, 129, |to| to.bytes(nonce)),
             Self::Welcome(welcome) => frame(out, 130, |to| welcome.write(to)),
-            Self::Announced(AnnounceReply { request, handle, next }) => {
-                frame(out, 131, |to| to.u32(*request).u64(*handle).u64(*next));
-            }
-            Self::Ack(ack) => frame(out, 132, |to| {
-                let to = to.u64(ack.sync).u64(ack.metadata);
-                to.entries(&ack.entries, |to, entry| to.u64(entry.handle).u64(entry.next))
-            }),
-            Self::Nack(nack) => frame(out, 133, |to| {
-                to.entries(&nack.entries, |to, entry| {
-                    to.u64(entry.handle).u64(entry.first).u64(entry.last).u32(entry.offset).u32(entry.length)
-                })
-            }),
-            Self::ClockReply(ClockReply { number, sent, received, replied }) => {
-                frame(out, 134, |to| to.u64(*number).u64(*sent).u64(*received).u64(*replied));
-            }
+            Self::Announced(announced) => frame(out, 131, |to| announced.write(to)),
+            Self::Ack(ack) => frame(out, 132, |to| to.u64(ack.sync).u64(ack.metadata).entries(&ack.entries)),
+            Self::Nack(nack) => frame(out, 133, |to| to.entries(&nack.entries)),
+            Self::ClockReply(reply) => frame(out, 134, |to| reply.write(to)),
             Self::Ready(way) => frame(out, 135, |to| to.u32(if *way == Ready::Tcp { 1 } else { 2 })),
             Self::Flow(reason) => {
                 frame(out, 136, |to| to.u32(reason.is_some().into()).text(reason.unwrap_or_default()));
             }
-            Self::Closed(entries) => frame(out, 137, |to| {
-                to.entries(entries, |to, entry| {
-                    let to = to.u64(entry.handle).u64(entry.packets).u64(entry.packets_lost);
-                    to.u64(entry.events).u64(entry.events_lost)
-                })
-            }),
+            Self::Closed(entries) => frame(out, 137, |to| to.entries(entries)),
             Self::Done => frame(out, 138, |to| to),
             Self::Lost(lost) => frame(out, 140, |to| lost.write(to)),
             Self::NoRoom(request, why) => frame(out, 141, |to| to.u32(*request).text(why)),
@@ -313,16 +300,7 @@ impl<'a> Welcome<'a> {
 }
 
 impl NackEntry {
-    fn read(fields: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let (handle, first, last) = (fields.u64()?, fields.u64()?, fields.u64()?);
-        let entry = Self { handle, first, last, offset: fields.u32()?, length: fields.u32()? };
-        if first > last || (entry.length != 0 && first != last) { Err(DecodeError::Field) } else { Ok(entry) }
-    }
-}
-
-impl StreamTotals {
-    fn read(fields: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let (handle, packets, packets_lost) = (fields.u64()?, fields.u64()?, fields.u64()?);
-        Ok(Self { handle, packets, packets_lost, events: fields.u64()?, events_lost: fields.u64()? })
+    fn is_consistent(&self) -> bool {
+        self.first <= self.last && (self.length == 0 || self.first == self.last)
     }
 }

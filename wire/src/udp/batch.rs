@@ -6,7 +6,7 @@
 use super::checksum::{CHECKSUM, check, seal, sized};
 use super::packet::CtfPackets;
 use super::{DecodeError, ToClient};
-use crate::fields::Reader;
+use crate::fields::{Fields, Reader, Writer, layout, to_array};
 use serde::Serialize;
 
 /// The size of the header that every message has.
@@ -138,28 +138,25 @@ pub struct End {
     pub lost: Losses,
 }
 
+layout! {
+    Ping { events, batches }
+    Losses { limit, rate, too_large, failed }
+}
+
 impl Challenge {
     /// The datagram.
     pub fn encode(&self, seq: u32) -> [u8; CHALLENGE_SIZE] {
-        let mut out = [0; CHALLENGE_SIZE];
-        out[HEADER..].copy_from_slice(&self.token);
-        finish(&mut out, seq, CHALLENGE, 0);
-        out
+        message(seq, CHALLENGE, 0, |to| to.bytes(&self.token))
     }
 }
 
 impl Welcome {
     /// The datagram.
     pub fn encode(&self, seq: u32, session: u32) -> [u8; WELCOME_SIZE] {
-        let mut out = [0; WELCOME_SIZE];
-        out[16] = u8::from(self.first);
-        out[17] = super::VERSION;
-        out[18..20].copy_from_slice(&self.mtu.to_be_bytes());
-        out[20..24].copy_from_slice(&self.timeout_ms.to_be_bytes());
-        out[24..40].copy_from_slice(&self.uuid);
-        out[40..48].copy_from_slice(&self.earlier.to_be_bytes());
-        finish(&mut out, seq, WELCOME, session);
-        out
+        message(seq, WELCOME, session, |to| {
+            let to = to.u8(self.first.into()).u8(super::VERSION).u16(self.mtu).u32(self.timeout_ms);
+            to.bytes(&self.uuid).u64(self.earlier)
+        })
     }
 }
 
@@ -175,11 +172,8 @@ impl TextKind {
 impl Text<'_> {
     /// Appends the datagram to `out`, which is empty.
     pub fn encode(&self, seq: u32, session: u32, out: &mut Vec<u8>) {
-        out.resize(TEXT_HEADER, 0);
-        out[16] = self.kind.number();
-        out[20..24].copy_from_slice(&self.offset.to_be_bytes());
-        out[24..28].copy_from_slice(&self.total.to_be_bytes());
-        out.extend_from_slice(self.bytes);
+        let to = Writer(out).bytes(&[0; HEADER]).u8(self.kind.number()).bytes(&[0; 3]);
+        to.u32(self.offset).u32(self.total).bytes(self.bytes);
         finish(out, seq, TEXT, session);
     }
 }
@@ -212,31 +206,25 @@ pub fn seal_batch(datagram: &mut [u8], seq: u32, session: u32, batch: &Batch<'_>
 impl Ping {
     /// The datagram.
     pub fn encode(&self, seq: u32, session: u32) -> [u8; PING_SIZE] {
-        let mut out = [0; PING_SIZE];
-        out[16..24].copy_from_slice(&self.events.to_be_bytes());
-        out[24..28].copy_from_slice(&self.batches.to_be_bytes());
-        finish(&mut out, seq, PING, session);
-        out
+        message(seq, PING, session, |to| self.write(to))
     }
 }
 
 impl End {
     /// The datagram.
     pub fn encode(&self, seq: u32, session: u32) -> [u8; END_SIZE] {
-        let mut out = [0; END_SIZE];
-        out[16] = u8::from(self.trace);
-        out[20..24].copy_from_slice(&self.batches.to_be_bytes());
-        out[24..32].copy_from_slice(&self.events.to_be_bytes());
-        out[32..40].copy_from_slice(&self.legacy.to_be_bytes());
-        out[40..44].copy_from_slice(&self.metadata.to_be_bytes());
-        out[44..48].copy_from_slice(&self.account.to_be_bytes());
-        let lost = &self.lost;
-        for (at, count) in [(48, lost.limit), (56, lost.rate), (64, lost.too_large), (72, lost.failed)] {
-            out[at..at + 8].copy_from_slice(&count.to_be_bytes());
-        }
-        finish(&mut out, seq, END, session);
-        out
+        message(seq, END, session, |to| {
+            let to = to.u8(self.trace.into()).bytes(&[0; 3]).u32(self.batches).u64(self.events).u64(self.legacy);
+            self.lost.write(to.u32(self.metadata).u32(self.account))
+        })
     }
+}
+
+/// A message of a fixed size, with zeros after its fields.
+fn message<const N: usize>(seq: u32, kind: u8, session: u32, write: impl FnOnce(Writer<'_>) -> Writer<'_>) -> [u8; N] {
+    let mut out = to_array(|to| write(to.bytes(&[0; HEADER])));
+    finish(&mut out, seq, kind, session);
+    out
 }
 
 fn finish(out: &mut [u8], seq: u32, kind: u8, session: u32) {
@@ -270,7 +258,7 @@ pub(super) fn decode(kind: u8, datagram: &[u8]) -> Result<(u32, ToClient<'_>), D
             number: fields.u32()?,
             packets: fields.rest(),
         }),
-        PING => ToClient::Ping(Ping { events: fields.u64()?, batches: fields.u32()? }),
+        PING => ToClient::Ping(Ping::read(&mut fields)?),
         _ => ToClient::End(end(&mut fields)?),
     };
     Ok((session, message))
@@ -305,7 +293,5 @@ fn end(fields: &mut Reader<'_>) -> Result<End, DecodeError> {
     fields.bytes(3)?;
     let (batches, events, legacy) = (fields.u32()?, fields.u64()?, fields.u64()?);
     let (metadata, account) = (fields.u32()?, fields.u32()?);
-    let (limit, rate) = (fields.u64()?, fields.u64()?);
-    let lost = Losses { limit, rate, too_large: fields.u64()?, failed: fields.u64()? };
-    Ok(End { trace, batches, events, legacy, metadata, account, lost })
+    Ok(End { trace, batches, events, legacy, metadata, account, lost: Losses::read(fields)? })
 }

@@ -4,8 +4,8 @@
 //! offered the batch layout.
 
 use super::DecodeError;
-use super::checksum::{CHECKSUM, check, seal, sized};
-use crate::fields::Reader;
+use super::checksum::{check, seal, sized};
+use crate::fields::{Reader, Writer};
 
 /// The first four bytes of a message in the batch layout.
 pub const MAGIC: [u8; 4] = *b"tpu1";
@@ -91,35 +91,28 @@ pub struct Ack {
 impl ToServer {
     /// Appends the datagram to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        let mut body = [0; LONGEST];
-        let (kind, size, session) = match self {
+        let start = out.len();
+        let size = match self {
             Self::Start => return out.push(START),
             Self::Stop => return out.push(STOP),
             Self::Accept(accept) => {
-                body[16] = super::VERSION;
-                for (at, value) in [(18, accept.nonce), (20, accept.mtu), (22, accept.largest), (24, accept.window)] {
-                    body[at..at + 2].copy_from_slice(&value.to_be_bytes());
-                }
-                body[32..48].copy_from_slice(&accept.token);
-                body[48..56].copy_from_slice(&accept.most_events.to_be_bytes());
-                (ACCEPT, ACCEPT_SIZE, 0)
+                let to = begin(out, ACCEPT, 0).u8(super::VERSION).u8(0).u16(accept.nonce).u16(accept.mtu);
+                let to = to.u16(accept.largest).u16(accept.window).bytes(&[0; 6]);
+                to.bytes(&accept.token).u64(accept.most_events);
+                ACCEPT_SIZE
             }
             Self::Ack(ack) => {
-                body[16..20].copy_from_slice(&ack.metadata.to_be_bytes());
-                body[20..24].copy_from_slice(&ack.account.to_be_bytes());
-                body[24..32].copy_from_slice(&ack.events.to_be_bytes());
-                body[32..36].copy_from_slice(&ack.seq.to_be_bytes());
-                body[36] = u8::from(ack.ended);
-                (ACK, ACK_SIZE, ack.session)
+                let to = begin(out, ACK, ack.session).u32(ack.metadata).u32(ack.account).u64(ack.events);
+                to.u32(ack.seq).u8(ack.ended.into());
+                ACK_SIZE
             }
-            Self::Leave(session) => (LEAVE, LEAVE_SIZE, *session),
+            Self::Leave(session) => {
+                begin(out, LEAVE, *session);
+                LEAVE_SIZE
+            }
         };
-        let body = &mut body[..size];
-        body[..4].copy_from_slice(&MAGIC);
-        body[4] = kind;
-        body[CHECKSUM + 4..CHECKSUM + 8].copy_from_slice(&session.to_be_bytes());
-        seal(body);
-        out.extend_from_slice(body);
+        out.resize(start + size, 0);
+        seal(&mut out[start..]);
     }
 
     /// Decodes a datagram from a client.
@@ -163,6 +156,10 @@ impl ToServer {
             _ => Ok(Self::Leave(session)),
         }
     }
+}
+
+fn begin(out: &mut Vec<u8>, kind: u8, session: u32) -> Writer<'_> {
+    Writer(out).bytes(&MAGIC).u8(kind).bytes(&[0; 7]).u32(session)
 }
 
 fn accept(fields: &mut Reader<'_>) -> Result<Accept, DecodeError> {
