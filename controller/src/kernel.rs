@@ -44,58 +44,26 @@ pub enum KernelError {
     #[error("no tracefs is mounted, which has the kernel's events: `sudo mount -t tracefs nodev /sys/kernel/tracing`")]
     NotMounted,
     /// A file of tracefs cannot be read.
-    #[error("the kernel's events cannot be read: {}: {source}; {RIGHTS}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
-    /// A pattern is not a glob.
-    #[error("`{pattern}` is no pattern for events of the kernel: {reason}")]
-    Pattern {
-        /// The pattern.
-        pattern: String,
-        /// The problem.
-        reason: String,
-    },
-    /// A pattern matches no event of this kernel.
-    #[error("no event of the kernel matches `{pattern}`{}", did_you_mean(nearest))]
-    Unknown {
-        /// The pattern.
-        pattern: String,
-        /// The most similar names.
-        nearest: Vec<String>,
-    },
+    #[error("the kernel's events cannot be read: {path}: {1}; {RIGHTS}", path = .0.display())]
+    Read(PathBuf, #[source] io::Error),
+    /// A pattern is not a glob, for this reason.
+    #[error("`{0}` is no pattern for events of the kernel: {1}")]
+    Pattern(String, String),
+    /// A pattern matches no event of this kernel; with the most similar names.
+    #[error("no event of the kernel matches `{0}`{hint}", hint = did_you_mean(.1))]
+    Unknown(String, Vec<String>),
     /// The fields of an event have an unknown format.
-    #[error("the fields of the kernel's event {event} cannot be read: {source}")]
-    Format {
-        /// The event.
-        event: String,
-        /// The reason.
-        source: FormatError,
-    },
+    #[error("the fields of the kernel's event {0} cannot be read: {1}")]
+    Format(String, #[source] FormatError),
     /// An event cannot be opened.
-    #[error("the kernel does not let {event} be recorded: {source}; {}", mend(event, source))]
-    Open {
-        /// The event.
-        event: String,
-        /// The reason.
-        source: io::Error,
-    },
-    /// The kernel cannot allocate a ring buffer.
+    #[error("the kernel does not let {0} be recorded: {1}; {mend}", mend = mend(.0, .1))]
+    Open(String, #[source] io::Error),
+    /// The kernel cannot allocate a ring buffer for this CPU, of this size in bytes.
     #[error(
-        "the kernel gives no ring buffer of {size} bytes for CPU {cpu}: {source}; ask for a smaller one (`--kernel-ring-size 128K`), or \
+        "the kernel gives no ring buffer of {1} bytes for CPU {0}: {2}; ask for a smaller one (`--kernel-ring-size 128K`), or \
          run `tracectl` as root"
     )]
-    Ring {
-        /// The CPU.
-        cpu: u32,
-        /// The size, in bytes.
-        size: usize,
-        /// The reason.
-        source: io::Error,
-    },
+    Ring(u32, usize, #[source] io::Error),
     /// A sink for the kernel's events cannot be created.
     #[error("the kernel's events cannot be written: {0}")]
     Sink(String),
@@ -106,7 +74,7 @@ pub enum KernelError {
 
 impl KernelError {
     fn pattern(pattern: &str, error: &SyntaxError) -> Self {
-        Self::Pattern { pattern: pattern.to_owned(), reason: error.to_string() }
+        Self::Pattern(pattern.to_owned(), error.to_string())
     }
 }
 

@@ -68,7 +68,6 @@ impl Controller {
         Some(ControlError::SessionInCode { name: name.to_owned(), pid })
     }
 
-    /// Returns the sessions in code called `name`.
     pub(super) fn in_code(&self, name: &str) -> Vec<SessionInCode> {
         let Ok(dir) =
             check_name(name).map_err(drop).and_then(|()| self.store.sessions().open_subdir(name).map_err(drop))

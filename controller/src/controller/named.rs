@@ -32,7 +32,6 @@ impl<'a> NamedSession<'a> {
         self.stored.name()
     }
 
-    /// The run directory.
     pub(crate) fn run_dir(&self) -> &Path {
         self.controller.path()
     }
@@ -42,7 +41,6 @@ impl<'a> NamedSession<'a> {
         self.stored.path()
     }
 
-    /// The session's directory, open.
     pub(crate) fn dir(&self) -> Result<PrivateDir, ControlError> {
         self.stored.dir()
     }

@@ -11,32 +11,16 @@ use tracepoint_reader::process::{pid_namespace, started_at};
 pub enum SilenceReason {
     /// It has ended.
     Ended,
-    /// It has left the run directory, because it has changed its user or its rights.
-    Left {
-        /// Its id.
-        pid: u32,
-    },
-    /// It is stopped by a signal.
-    Stopped {
-        /// Its id.
-        pid: u32,
-    },
+    /// The process with this id has left the run directory, because it has changed its user or its rights.
+    Left(u32),
+    /// The process with this id is stopped by a signal.
+    Stopped(u32),
     /// A debugger has stopped it.
     Debugged,
-    /// It has changed its user since its agent started, and may not read the files of sessions.
-    OtherUser {
-        /// The user of its agent.
-        before: u32,
-        /// Its user now.
-        now: u32,
-    },
-    /// It may not open more files.
-    NoDescriptors {
-        /// Its id.
-        pid: u32,
-        /// Maximum number of open files.
-        limit: u64,
-    },
+    /// It has changed its user, from the first to the second one, since its agent started, and may not read the files of sessions.
+    OtherUser(u32, u32),
+    /// The process with this id may not open more files than this limit.
+    NoDescriptors(u32, u64),
     /// None of these: it is slow, or its agent waits for something, such as the constructors of an object that the program loads.
     Unknown,
 }
@@ -45,20 +29,20 @@ impl fmt::Display for SilenceReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ended => f.write_str("it ended before it answered"),
-            Self::Left { pid } => write!(
+            Self::Left(pid) => write!(
                 f,
                 "it has left the run directory, because it has changed its user or its rights: `tracectl list -p {pid}` tells more"
             ),
-            Self::Stopped { pid } => {
+            Self::Stopped(pid) => {
                 write!(f, "it is stopped, and will acknowledge when it continues (`kill -CONT {pid}`)")
             }
             Self::Debugged => f.write_str("a debugger has stopped it, and it will acknowledge when it continues"),
-            Self::OtherUser { before, now } => write!(
+            Self::OtherUser(before, now) => write!(
                 f,
                 "it has become user {now} since its agent started as user {before}, and may not read the files of \
                  sessions; start the agent after the change of the user"
             ),
-            Self::NoDescriptors { pid, limit } => write!(
+            Self::NoDescriptors(pid, limit) => write!(
                 f,
                 "all {limit} files that it may have open are in use, and its agent cannot read the session; raise the limit \
                  (`prlimit --pid {pid} --nofile={}`)",
@@ -77,7 +61,7 @@ impl Application {
         let info = self.info();
         if !self.is_alive() {
             let is_here = info.pid_namespace == pid_namespace() && info.key().exists();
-            return if is_here { SilenceReason::Left { pid: info.pid } } else { SilenceReason::Ended };
+            return if is_here { SilenceReason::Left(info.pid) } else { SilenceReason::Ended };
         }
         if started_at(info.pid) != Some(info.started) {
             return SilenceReason::Unknown;
@@ -95,17 +79,17 @@ fn reason(pid: u32, agent: u32, status: &str, limits: &str, open: Option<usize>)
         line.and_then(|line| line.split_whitespace().nth(nth)).map(str::to_owned)
     };
     match words(status, "State:", 0).as_deref() {
-        Some("T") => return SilenceReason::Stopped { pid },
+        Some("T") => return SilenceReason::Stopped(pid),
         Some("t") => return SilenceReason::Debugged,
         _ => {}
     }
     let user = words(status, "Uid:", 1).and_then(|user| user.parse().ok());
     if let Some(now) = user.filter(|user| *user != agent) {
-        return SilenceReason::OtherUser { before: agent, now };
+        return SilenceReason::OtherUser(agent, now);
     }
     let limit = words(limits, "Max open files", 0).and_then(|limit| limit.parse::<u64>().ok());
     match (limit, open) {
-        (Some(limit), Some(open)) if open as u64 >= limit => SilenceReason::NoDescriptors { pid, limit },
+        (Some(limit), Some(open)) if open as u64 >= limit => SilenceReason::NoDescriptors(pid, limit),
         _ => SilenceReason::Unknown,
     }
 }
@@ -121,15 +105,15 @@ mod tests {
         for (state, user, open, expected) in [
             ("S (sleeping)", 7, Some(19), SilenceReason::Unknown),
             ("S (sleeping)", 7, None, SilenceReason::Unknown),
-            ("T (stopped)", 7, Some(20), SilenceReason::Stopped { pid: 4 }),
+            ("T (stopped)", 7, Some(20), SilenceReason::Stopped(4)),
             ("t (tracing stop)", 7, Some(1), SilenceReason::Debugged),
-            ("S (sleeping)", 8, Some(20), SilenceReason::OtherUser { before: 7, now: 8 }),
-            ("R (running)", 7, Some(20), SilenceReason::NoDescriptors { pid: 4, limit: 20 }),
+            ("S (sleeping)", 8, Some(20), SilenceReason::OtherUser(7, 8)),
+            ("R (running)", 7, Some(20), SilenceReason::NoDescriptors(4, 20)),
         ] {
             assert_eq!(reason(4, 7, &status(state, user), limits, open), expected, "{state} {user} {open:?}");
         }
         assert_eq!(reason(4, 7, "", "", None), SilenceReason::Unknown);
-        let text = SilenceReason::NoDescriptors { pid: 4, limit: 20 }.to_string();
+        let text = SilenceReason::NoDescriptors(4, 20).to_string();
         assert!(text.contains("prlimit --pid 4 --nofile=1024"), "{text}");
     }
 }

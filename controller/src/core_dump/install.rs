@@ -43,54 +43,30 @@ pub struct PatternChange {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CoreHandlerError {
-    /// Another handler is installed.
-    #[error("core_pattern has another handler: `{pattern}`; pass core images on to it with `--chain`")]
-    Foreign {
-        /// The pattern.
-        pattern: String,
-    },
-    /// The helper is not installed.
-    #[error("core_pattern is not that of tracectl but `{pattern}`: nothing is restored")]
-    NotInstalled {
-        /// The pattern.
-        pattern: String,
-    },
-    /// The configuration is missing or damaged, and the previous pattern is lost with it.
+    /// Another handler is installed, by this pattern.
+    #[error("core_pattern has another handler: `{0}`; pass core images on to it with `--chain`")]
+    Foreign(String),
+    /// The helper is not installed, but this pattern.
+    #[error("core_pattern is not that of tracectl but `{0}`: nothing is restored")]
+    NotInstalled(String),
+    /// The configuration is missing or damaged, and the previous pattern for the second file is lost with it.
     #[error(
         "{} is gone or damaged, and with it the former pattern; write one yourself, such as `echo core > {}`",
-        config.display(), pattern_file.display()
+        .0.display(), .1.display()
     )]
-    NoConfig {
-        /// The configuration.
-        config: PathBuf,
-        /// The kernel's file.
-        pattern_file: PathBuf,
-    },
-    /// Other users could replace the program, which runs as root.
-    #[error("{} belongs to another user, or others may write to it: install tracectl where only root can replace it", path.display())]
-    Replaceable {
-        /// The program, or a directory above it.
-        path: PathBuf,
-    },
+    NoConfig(PathBuf, PathBuf),
+    /// Other users could replace the program, which runs as root, or a directory above it.
+    #[error("{} belongs to another user, or others may write to it: install tracectl where only root can replace it", .0.display())]
+    Replaceable(PathBuf),
     /// The pattern cannot be used.
     #[error(transparent)]
     Pattern(#[from] PatternError),
     /// The kernel has stored another pattern than the written one.
-    #[error("the kernel kept `{kept}` in place of the pattern that was written; the former one was restored")]
-    NotKept {
-        /// The stored pattern.
-        kept: String,
-    },
-    /// An operation failed.
-    #[error("cannot {action} {}: {source}", path.display())]
-    Io {
-        /// The operation: `read` or `write`.
-        action: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
+    #[error("the kernel kept `{0}` in place of the pattern that was written; the former one was restored")]
+    NotKept(String),
+    /// A file could not be read or written: the operation, the file, and the error of the operating system.
+    #[error("cannot {0} {path}: {2}", path = .1.display())]
+    Io(&'static str, PathBuf, #[source] io::Error),
 }
 
 impl Default for CoreHandler {
@@ -135,7 +111,7 @@ impl CoreHandler {
         let previous = if pattern::is_ours(&from) { self.read_config()?.previous } else { from.clone() };
         let is_handler = pattern::is_handler(&previous);
         if is_handler && !options.chain {
-            return Err(CoreHandlerError::Foreign { pattern: previous });
+            return Err(CoreHandlerError::Foreign(previous));
         }
         if is_handler {
             // Fails now, not only when a process dumps core.
@@ -158,7 +134,7 @@ impl CoreHandler {
     pub fn uninstall(&self, dry_run: bool) -> Result<PatternChange, CoreHandlerError> {
         let from = self.read_pattern()?;
         if !pattern::is_ours(&from) {
-            return Err(CoreHandlerError::NotInstalled { pattern: from });
+            return Err(CoreHandlerError::NotInstalled(from));
         }
         let change = PatternChange { from, to: self.read_config()?.previous };
         if !dry_run {
@@ -174,10 +150,8 @@ impl CoreHandler {
     }
 
     fn read_config(&self) -> Result<Config, CoreHandlerError> {
-        Config::read(&self.config).map_err(|_| CoreHandlerError::NoConfig {
-            config: self.config.clone(),
-            pattern_file: self.pattern_file.clone(),
-        })
+        Config::read(&self.config)
+            .map_err(|_| CoreHandlerError::NoConfig(self.config.clone(), self.pattern_file.clone()))
     }
 
     fn write_pattern(&self, change: &PatternChange) -> Result<(), CoreHandlerError> {
@@ -190,15 +164,15 @@ impl CoreHandler {
             return Ok(());
         }
         write(&change.from)?;
-        Err(CoreHandlerError::NotKept { kept })
+        Err(CoreHandlerError::NotKept(kept))
     }
 
     fn failed(&self, action: &'static str, source: io::Error) -> CoreHandlerError {
-        CoreHandlerError::Io { action, path: self.pattern_file.clone(), source }
+        CoreHandlerError::Io(action, self.pattern_file.clone(), source)
     }
 
     fn failed_config(&self, action: &'static str, source: io::Error) -> CoreHandlerError {
-        CoreHandlerError::Io { action, path: self.config.clone(), source }
+        CoreHandlerError::Io(action, self.config.clone(), source)
     }
 }
 
@@ -207,12 +181,11 @@ fn check_owner(program: &Path) -> Result<(), CoreHandlerError> {
     const STICKY: u32 = 0o1000;
     const WRITABLE: u32 = 0o022;
     for path in program.ancestors() {
-        let file =
-            fs::metadata(path).map_err(|source| CoreHandlerError::Io { action: "read", path: path.into(), source })?;
+        let file = fs::metadata(path).map_err(|source| CoreHandlerError::Io("read", path.into(), source))?;
         // In a directory with the sticky bit, others cannot replace files of root.
         let is_protected = file.mode() & WRITABLE == 0 || (file.is_dir() && file.mode() & STICKY != 0);
         if file.uid() != 0 || !is_protected {
-            return Err(CoreHandlerError::Replaceable { path: path.into() });
+            return Err(CoreHandlerError::Replaceable(path.into()));
         }
     }
     Ok(())

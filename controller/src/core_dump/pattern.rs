@@ -19,25 +19,16 @@ const VERB: &str = " notify ";
 #[non_exhaustive]
 pub enum PatternError {
     /// The kernel splits a pattern at spaces, and replaces `%`.
-    #[error("{path} cannot stand in core_pattern, because of a space or `%`: install the program in another directory")]
-    Path {
-        /// The path of the program or of its configuration.
-        path: String,
-    },
+    #[error("{0} cannot stand in core_pattern, because of a space or `%`: install the program in another directory")]
+    Path(String),
     /// The kernel would truncate it.
     #[error(
-        "the pattern would have {len} bytes, and the kernel keeps {MAX_LEN}: install the program under a shorter path"
+        "the pattern would have {0} bytes, and the kernel keeps {MAX_LEN}: install the program under a shorter path"
     )]
-    TooLong {
-        /// Its length in bytes.
-        len: usize,
-    },
+    TooLong(usize),
     /// The installed handler requires a value that this helper does not know.
-    #[error("the present handler uses `{specifier}`, which cannot be passed on to it")]
-    Specifier {
-        /// The specifier.
-        specifier: String,
-    },
+    #[error("the present handler uses `{0}`, which cannot be passed on to it")]
+    Specifier(String),
 }
 
 /// Returns the pattern by which the kernel starts `program` with its configuration in `config`, which the pattern contains if it is not at
@@ -46,14 +37,14 @@ pub(super) fn for_helper(program: &Path, config: Option<&Path>) -> Result<String
     let plain = |path: &Path| {
         let text = path.to_string_lossy().into_owned();
         let is_plain = path.to_str().is_some() && !text.contains(|c: char| c == '%' || c.is_whitespace());
-        if is_plain { Ok(text) } else { Err(PatternError::Path { path: text }) }
+        if is_plain { Ok(text) } else { Err(PatternError::Path(text)) }
     };
     let mut pattern = format!("|{}{VERB}", plain(program)?);
     if let Some(config) = config {
         let _ = write!(pattern, "--config {} ", plain(config)?);
     }
     let _ = write!(pattern, "--core {}", SPECIFIERS.join(" "));
-    if pattern.len() > MAX_LEN { Err(PatternError::TooLong { len: pattern.len() }) } else { Ok(pattern) }
+    if pattern.len() > MAX_LEN { Err(PatternError::TooLong(pattern.len())) } else { Ok(pattern) }
 }
 
 /// Returns whether a pattern starts this helper.
@@ -84,7 +75,7 @@ fn expand_word(word: &str, values: &[OsString]) -> Result<OsString, PatternError
         } else {
             let specifier = format!("%{letter}");
             let Some(index) = SPECIFIERS.iter().position(|known| *known == specifier) else {
-                return Err(PatternError::Specifier { specifier });
+                return Err(PatternError::Specifier(specifier));
             };
             expanded.push(values.get(index).unwrap_or(&OsString::new()));
         }
@@ -111,7 +102,7 @@ mod tests {
         assert!(own.contains(" --config /etc/core.toml --core %P "), "{own}");
         assert!(is_ours(&own));
         let long = format!("/{}", "x".repeat(100));
-        assert!(matches!(for_helper(Path::new(&long), None), Err(PatternError::TooLong { len: 128.. })));
+        assert!(matches!(for_helper(Path::new(&long), None), Err(PatternError::TooLong(128..))));
         for bad in ["/opt/my tools/tracectl", "/opt/100%/tracectl"] {
             assert!(matches!(for_helper(Path::new(bad), None), Err(PatternError::Path { .. })), "{bad}");
         }
@@ -127,6 +118,6 @@ mod tests {
         hostile[3] = "a %P b".into();
         assert_eq!(expand("|h %e", &hostile).expect("known"), ["h", "a %P b"]);
         assert_eq!(expand("|h %d.", &[]).expect("known"), ["h", "."]);
-        assert_eq!(expand("|h %Z", &values()), Err(PatternError::Specifier { specifier: "%Z".to_owned() }));
+        assert_eq!(expand("|h %Z", &values()), Err(PatternError::Specifier("%Z".to_owned())));
     }
 }

@@ -38,7 +38,6 @@ pub struct KernelRecorder {
     cpus: Vec<Cpu>,
 }
 
-/// One CPU.
 #[derive(Debug)]
 struct Cpu {
     number: u32,
@@ -139,14 +138,14 @@ impl KernelRecorder {
 impl Cpu {
     fn open(number: u32, events: &KernelEvents, size: usize) -> Result<Self, KernelError> {
         let open = |(name, format): &(String, EventFormat), first: Option<&CpuEvent>| {
-            let failed = |source| KernelError::Open { event: name.clone(), source };
+            let failed = |source| KernelError::Open(name.clone(), source);
             CpuEvent::open(format.number, number, size / WAKE_PART, first).map_err(failed)
         };
         let nothing = || KernelError::Thread(io::Error::other("no event is chosen"));
         let (first, others) = events.0.split_first().ok_or_else(nothing)?;
         let first = open(first, None)?;
         // An event without a ring buffer cannot be shared.
-        let failed = |source| KernelError::Ring { cpu: number, size, source };
+        let failed = |source| KernelError::Ring(number, size, source);
         let ring = RingBuffer::map(&first, size).map_err(failed)?;
         let others: Vec<_> = others.iter().map(|event| open(event, Some(&first))).collect::<Result<_, _>>()?;
         Ok(Self { number, events: iter::once(first).chain(others).collect(), ring, is_gone: false })
@@ -180,7 +179,6 @@ impl Drop for KernelRecording {
     }
 }
 
-/// The state of the thread.
 struct RecordingThread {
     cpus: Vec<Cpu>,
     drain: Drain<KernelRings>,

@@ -33,7 +33,7 @@ impl KernelEvents {
         for (text, _, glob) in &globs {
             if !all.lines().any(|name| glob.matches_str(name)) {
                 let nearest = nearest_names(text, all.lines());
-                return Err(KernelError::Unknown { pattern: (*text).to_owned(), nearest });
+                return Err(KernelError::Unknown((*text).to_owned(), nearest));
             }
         }
         let matches = |name: &str, excluded: bool| {
@@ -43,9 +43,9 @@ impl KernelEvents {
         names.sort_unstable();
         let format = |name: &&str| {
             let path = tracefs.join("events").join(name.replacen(':', "/", 1)).join("format");
-            let text = fs::read_to_string(&path).map_err(|source| KernelError::Read { path, source })?;
+            let text = fs::read_to_string(&path).map_err(|source| KernelError::Read(path, source))?;
             let format = EventFormat::parse(&text);
-            let format = format.map_err(|source| KernelError::Format { event: (*name).to_owned(), source })?;
+            let format = format.map_err(|source| KernelError::Format((*name).to_owned(), source))?;
             Ok(((*name).to_owned(), format))
         };
         Ok(Self(names.iter().map(format).collect::<Result<_, KernelError>>()?))
@@ -64,7 +64,7 @@ fn available() -> Result<(&'static Path, String), KernelError> {
         match fs::read_to_string(&path) {
             Ok(text) => return Ok((Path::new(place), text)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(source) => return Err(KernelError::Read { path, source }),
+            Err(source) => return Err(KernelError::Read(path, source)),
         }
     }
     Err(KernelError::NotMounted)

@@ -20,7 +20,7 @@ use tracepoint_sinks::{Drain, Output, RemoteConsumer, RemoteRings, SinkReport};
 /// One process: its directory, its drain, and its outputs.
 #[derive(Debug)]
 pub(super) struct RemoteProcess {
-    key: ProcessKey,
+    pub(super) key: ProcessKey,
     dir: RemoteDir,
     stamp: (u64, u64),
     drain: Drain<RemoteRings>,
@@ -59,16 +59,10 @@ impl RemoteProcess {
         }
     }
 
-    pub(super) const fn key(&self) -> ProcessKey {
-        self.key
-    }
-
-    /// The name of its directory.
     pub(super) fn directory(&self) -> &str {
         self.dir.name()
     }
 
-    /// Returns whether the process or its recording has ended.
     pub(super) fn has_ended(&self) -> bool {
         !self.dir.is_recorded_into()
     }
@@ -96,7 +90,6 @@ impl RemoteProcess {
         (packets, fullness)
     }
 
-    /// Returns the status of its streaming sinks.
     fn streams(&self) -> Vec<StreamStatus> {
         self.outputs.iter().filter_map(outputs::Output::stream_status).collect()
     }
@@ -136,7 +129,6 @@ impl RemoteProcess {
         self.drain.close_files();
     }
 
-    /// The progress of the recording.
     pub(super) fn progress(&self) -> RecordedProcess {
         RecordedProcess {
             process: Some(self.key),
@@ -267,7 +259,6 @@ fn has_reached_limit(report: &SinkReport) -> bool {
     report.error.as_ref().is_some_and(LimitReached::is_reason_of)
 }
 
-/// Returns the error of a sink, if it had one.
 fn error(report: &SinkReport) -> Option<String> {
     let SinkReport { name, refused, error, .. } = report;
     let error = error.as_ref().filter(|error| !LimitReached::is_reason_of(error))?;

@@ -30,7 +30,6 @@ const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
 /// Called when the processes that are recorded have changed, or the output is full.
 type OnChange = Box<dyn Fn() + Send>;
 
-/// The state that the thread and the handle share.
 pub(super) struct State {
     session: PrivateDir,
     rings: Option<RemoteRingDirs>,
@@ -118,7 +117,7 @@ impl State {
         let mut last_round = || {
             self.refused.values_mut().for_each(|refused| refused.again = Instant::now());
             self.round_within(TAKE_TIMEOUT);
-            let is_silent = |process: &RemoteProcess| silent.contains(&process.key());
+            let is_silent = |process: &RemoteProcess| silent.contains(&process.key);
             self.unseen.is_none() && self.processes.values().all(is_silent)
         };
         // The first round may take long: it drains the remaining contents of all rings.

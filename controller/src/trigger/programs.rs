@@ -33,7 +33,6 @@ struct RunningPrograms {
     one_ended: Condvar,
 }
 
-/// A program that was started, with its slot.
 #[derive(Debug)]
 struct RunningProgram {
     child: Child,

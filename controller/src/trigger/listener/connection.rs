@@ -25,7 +25,6 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 /// Number of bytes read at a time.
 const PART: usize = 4096;
 
-/// A client.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) fd: OwnedFd,

@@ -24,7 +24,6 @@ const MAX_SUBSCRIBERS: usize = 64;
 /// Pause after a connection could not be accepted, for example for lack of a descriptor.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The state of the serving thread.
 pub(super) struct Server<'a, R> {
     socket: &'a OwnedFd,
     wake: &'a OwnedFd,
@@ -39,7 +38,6 @@ pub(super) struct Server<'a, R> {
     report: R,
 }
 
-/// The result of [`Server::wait`].
 #[derive(Default)]
 struct Ready {
     end: bool,

@@ -13,7 +13,6 @@ use tracepoint_session_io::trigger::state::TriggerState;
 use tracepoint_session_io::trigger::{Detail, Occurrence};
 use tracepoint_session_spec::{TriggerCondition, TriggerSpec};
 
-/// The state of a session's outputs.
 #[derive(Debug, Default)]
 pub(super) struct SessionOutputs {
     /// Maximum size that each file has had, in bytes: removed chunks count as well.

@@ -8,7 +8,6 @@ use std::os::fd::OwnedFd;
 use tracepoint_reader::process::ProcessKey;
 use tracepoint_run_dir::private_dir::PrivateDir;
 
-/// A process that has ended.
 #[derive(Debug)]
 pub(super) struct ProcessEnd {
     /// The name of its entry in `apps/`.
