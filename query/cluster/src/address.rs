@@ -4,7 +4,7 @@ use crate::error::ClusterError;
 
 /// Splits `HOST:PORT` into host and port. An IPv6 address must be in brackets.
 pub(crate) fn split(address: &str) -> Result<(String, u16), ClusterError> {
-    let invalid = |reason: &str| ClusterError::Address { address: address.to_owned(), reason: reason.to_owned() };
+    let invalid = |reason: &str| ClusterError::Address(address.to_owned(), reason.to_owned());
     let (host, port) = address.rsplit_once(':').ok_or_else(|| invalid("it has no port"))?;
     let port = port.parse().map_err(|_| invalid("its port is no number below 65536"))?;
     if host.is_empty() || host.contains('/') {

@@ -1,80 +1,35 @@
 //! Errors of a cluster, each with its remedy.
 
-use std::path::PathBuf;
-
 use thiserror::Error;
 
 /// An error of a cluster.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ClusterError {
-    /// An invalid address.
-    #[error("`{address}` is no address: {reason}; write HOST:PORT")]
-    Address {
-        /// The address.
-        address: String,
-        /// The fault.
-        reason: String,
-    },
-    /// The address cannot be bound.
-    #[error("cannot listen on {address}: {reason}")]
-    Bind {
-        /// The address.
-        address: String,
-        /// The error of the operating system.
-        reason: String,
-    },
-    /// The scheduler cannot be reached.
+    /// An invalid address, and the fault.
+    #[error("`{0}` is no address: {1}; write HOST:PORT")]
+    Address(String, String),
+    /// The address cannot be bound, for this reason.
+    #[error("cannot listen on {0}: {1}")]
+    Bind(String, String),
+    /// The scheduler at this address cannot be reached, for this reason.
+    #[error("the scheduler {0} cannot be reached: {1}; start one: `tracectl query scheduler --bind {0}`")]
+    NoScheduler(String, String),
+    /// The scheduler at this address has no executor.
+    #[error("the scheduler {0} has no executor; start one on each machine: `tracectl query executor --scheduler {0}`")]
+    NoExecutor(String),
+    /// The scheduler at this address has another version than this client.
+    #[error("the scheduler {0} is of another version: {1} Use the same version of tracectl-query everywhere")]
+    Version(String, String),
+    /// An executor cannot read a file: the file, and the cause.
     #[error(
-        "the scheduler {scheduler} cannot be reached: {reason}; start one: `tracectl query scheduler --bind {scheduler}`"
-    )]
-    NoScheduler {
-        /// Its address.
-        scheduler: String,
-        /// The cause.
-        reason: String,
-    },
-    /// The scheduler has no executor.
-    #[error(
-        "the scheduler {scheduler} has no executor; start one on each machine: `tracectl query executor --scheduler {scheduler}`"
-    )]
-    NoExecutor {
-        /// Its address.
-        scheduler: String,
-    },
-    /// Scheduler and client have different versions.
-    #[error(
-        "the scheduler {scheduler} is of another version: {reason} Use the same version of tracectl-query everywhere"
-    )]
-    Version {
-        /// Its address.
-        scheduler: String,
-        /// The versions.
-        reason: String,
-    },
-    /// An executor cannot read a file.
-    #[error(
-        "an executor cannot read a file of the store or the trace: {reason}. That must be at the same path on the hosts of all executors, or a store in \
+        "an executor cannot read a file of the store or the trace: {0}. That must be at the same path on the hosts of all executors, or a store in \
          S3, with credentials in the environment of each; or `compact` or `retain` has removed the file: then repeat the query"
     )]
-    NoFile {
-        /// The file, and the cause.
-        reason: String,
-    },
+    NoFile(String),
     /// Any other failure of the query.
-    #[error("the query failed on the cluster: {reason}")]
-    Failed {
-        /// The cause.
-        reason: String,
-    },
-    /// The directory for intermediate results cannot be used.
-    #[error("{}: {reason}", path.display())]
-    Directory {
-        /// The directory.
-        path: PathBuf,
-        /// The error of the operating system.
-        reason: String,
-    },
+    #[error("the query failed on the cluster: {0}")]
+    Failed(String),
 }
 
 impl ClusterError {
@@ -83,18 +38,18 @@ impl ClusterError {
         let scheduler = scheduler.to_owned();
         let reason = text.trim().to_owned();
         if reason.contains("must have the same major version") {
-            Self::Version { scheduler, reason }
+            Self::Version(scheduler, reason)
         } else if ["not found", "NotFound", "No such file", "no such directory", "Permission denied"]
             .iter()
             .any(|sign| reason.contains(sign))
         {
-            Self::NoFile { reason }
+            Self::NoFile(reason)
         } else if reason.contains("ConnectError") || reason.contains("transport error") {
-            Self::NoScheduler { scheduler, reason }
+            Self::NoScheduler(scheduler, reason)
         } else if reason.contains("no executors remain") {
-            Self::NoExecutor { scheduler }
+            Self::NoExecutor(scheduler)
         } else {
-            Self::Failed { reason }
+            Self::Failed(reason)
         }
     }
 }

@@ -100,9 +100,8 @@ fn host(ip: IpAddr) -> String {
 /// Returns the ports for rows and for tasks. Free ports are found by listening on them briefly, because the scheduler needs them before the servers
 /// start.
 fn ports(bind: SocketAddr) -> Result<[u16; 2], ClusterError> {
-    let failed = |address: SocketAddr| {
-        move |error: std::io::Error| ClusterError::Bind { address: address.to_string(), reason: error.to_string() }
-    };
+    let failed =
+        |address: SocketAddr| move |error: std::io::Error| ClusterError::Bind(address.to_string(), error.to_string());
     let next = if bind.port() == 0 { 0 } else { bind.port().saturating_add(1) };
     let addresses = [bind, SocketAddr::new(bind.ip(), next)];
     let mut found = Vec::new();

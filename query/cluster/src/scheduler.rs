@@ -40,8 +40,7 @@ pub async fn run_scheduler(
     options: SchedulerOptions,
     ready: impl FnOnce(SocketAddr) + Send,
 ) -> Result<(), ClusterError> {
-    let bind =
-        |error: std::io::Error| ClusterError::Bind { address: options.bind.to_string(), reason: error.to_string() };
+    let bind = |error: std::io::Error| ClusterError::Bind(options.bind.to_string(), error.to_string());
     let listener = TcpListener::bind(options.bind).await.map_err(bind)?;
     let address = listener.local_addr().map_err(bind)?;
     let config = SchedulerConfig {
@@ -70,7 +69,7 @@ pub async fn run_scheduler(
         override_config_producer: Some(Arc::new(default_config_producer)),
         ..SchedulerConfig::default()
     };
-    let failed = |error: ballista_core::error::BallistaError| ClusterError::Failed { reason: error.to_string() };
+    let failed = |error: ballista_core::error::BallistaError| ClusterError::Failed(error.to_string());
     let cluster = BallistaCluster::new_from_config(&config).await.map_err(failed)?;
     let scheduler =
         create_scheduler::<LogicalPlanNode, PhysicalPlanNode>(cluster, Arc::new(config)).await.map_err(failed)?;

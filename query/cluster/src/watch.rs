@@ -38,7 +38,7 @@ impl Watch {
 
     /// Returns whether the scheduler has an executor now.
     async fn has_executor(&self) -> Result<bool, ClusterError> {
-        let no_scheduler = |reason: String| ClusterError::NoScheduler { scheduler: self.scheduler.clone(), reason };
+        let no_scheduler = |reason: String| ClusterError::NoScheduler(self.scheduler.clone(), reason);
         let answer = self.client.get(format!("{}/readyz", self.url())).send().await;
         match answer.map_err(|error| no_scheduler(root(&error)))?.status() {
             StatusCode::OK => Ok(true),
@@ -57,7 +57,7 @@ impl Watch {
         let end = Instant::now() + PATIENCE;
         while !self.has_executor().await? {
             if Instant::now() > end {
-                return Err(ClusterError::NoExecutor { scheduler: self.scheduler.clone() });
+                return Err(ClusterError::NoExecutor(self.scheduler.clone()));
             }
             sleep(INTERVAL / 5).await;
         }
@@ -74,7 +74,7 @@ impl Watch {
                     last_seen = Instant::now();
                     continue;
                 }
-                Ok(false) => ClusterError::NoExecutor { scheduler: self.scheduler.clone() },
+                Ok(false) => ClusterError::NoExecutor(self.scheduler.clone()),
                 Err(error) => error,
             };
             if last_seen.elapsed() > EXECUTOR_TIMEOUT {

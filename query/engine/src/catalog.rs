@@ -40,7 +40,6 @@ enum Source {
     Trace(TracedTables),
 }
 
-/// The tables of a store, or of a trace.
 pub(crate) struct Catalog {
     source: Source,
 }
@@ -55,7 +54,6 @@ impl Catalog {
         Ok(Self { source: Source::Store(StoredTables::list(objects, url, place).await?) })
     }
 
-    /// Opens a trace.
     pub(crate) async fn open_trace(path: &Path) -> Result<Self, QueryError> {
         let path = path.to_owned();
         let opened = tokio::task::spawn_blocking(move || TracedTables::open(&path)).await;
@@ -120,7 +118,7 @@ impl Catalog {
     pub(crate) fn unknown(&self, name: &str) -> QueryError {
         let names = self.names();
         let nearest = nearest_names(name, names.iter().map(String::as_str));
-        QueryError::UnknownTable { name: name.to_owned(), nearest }
+        QueryError::UnknownTable(name.to_owned(), nearest)
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {

@@ -106,12 +106,10 @@ impl Engine {
     pub async fn open(directory: &Path, options: EngineOptions) -> Result<Self, QueryError> {
         let location = directory.display().to_string();
         let objects = LocalFileSystem::new_with_prefix(directory)
-            .map_err(|error| QueryError::NotAStore { location: location.clone(), reason: error.to_string() })?;
+            .map_err(|error| QueryError::NotAStore(location.clone(), error.to_string()))?;
         let absolute = std::path::absolute(directory).ok().and_then(|path| path::Path::from_absolute_path(path).ok());
-        let prefix = absolute.ok_or_else(|| QueryError::NotAStore {
-            location: location.clone(),
-            reason: "its path is not UTF-8".to_owned(),
-        })?;
+        let prefix =
+            absolute.ok_or_else(|| QueryError::NotAStore(location.clone(), "its path is not UTF-8".to_owned()))?;
         let place = Place { url: "file:///".to_owned(), prefix: prefix.to_string() };
         Self::open_objects(Arc::new(objects), place, &location, options).await
     }
@@ -155,7 +153,7 @@ impl Engine {
         }
         match Self::open_trace(path, options).await {
             Err(QueryError::Trace(TablesError::Read(ReadError::NotATrace { reason, .. }))) => {
-                Err(QueryError::NeitherStoreNorTrace { location: path.display().to_string(), reason })
+                Err(QueryError::NeitherStoreNorTrace(path.display().to_string(), reason))
             }
             opened => opened,
         }
@@ -250,7 +248,6 @@ impl Engine {
     }
 }
 
-/// Creates a session of `DataFusion`.
 fn context(options: &EngineOptions) -> Result<SessionContext, QueryError> {
     let pool = Arc::new(FairSpillPool::new(options.memory));
     let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc()?;
@@ -265,7 +262,7 @@ fn context(options: &EngineOptions) -> Result<SessionContext, QueryError> {
 }
 
 async fn check_identity(objects: &dyn ObjectStore, location: &str) -> Result<(), QueryError> {
-    let not_a_store = |reason: String| QueryError::NotAStore { location: location.to_owned(), reason };
+    let not_a_store = |reason: String| QueryError::NotAStore(location.to_owned(), reason);
     let json = match objects.get(&path::Path::from(IDENTITY)).await {
         Err(object_store::Error::NotFound { .. }) => return Err(not_a_store(format!("it has no `{IDENTITY}`"))),
         read => read?.bytes().await?,

@@ -27,41 +27,21 @@ impl fmt::Display for Position {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum QueryError {
-    /// The directory or prefix has no readable store.
-    #[error("{location} is not a store: {reason}; `tracectl export --parquet STORE TRACE` makes one")]
-    NotAStore {
-        /// The path or the URL.
-        location: String,
-        /// The fault.
-        reason: String,
-    },
-    /// The path has neither a store nor a trace.
+    /// The directory or prefix at this path or URL has no readable store, for this reason.
+    #[error("{0} is not a store: {1}; `tracectl export --parquet STORE TRACE` makes one")]
+    NotAStore(String, String),
+    /// The path has neither a store nor a trace, but these contents.
     #[error(
-        "{location} is neither a store nor a trace: {reason}; name a directory that `tracectl export --parquet` has made, one that holds a \
+        "{0} is neither a store nor a trace: {1}; name a directory that `tracectl export --parquet` has made, one that holds a \
          file called `metadata`, or one with such directories below it, or a dt file"
     )]
-    NeitherStoreNorTrace {
-        /// The path.
-        location: String,
-        /// The contents found there.
-        reason: String,
-    },
-    /// The query names a table that the store or the trace does not have.
-    #[error("there is no table {name:?}{}", hint(nearest))]
-    UnknownTable {
-        /// The name.
-        name: String,
-        /// The most similar names.
-        nearest: Vec<String>,
-    },
-    /// The query is not valid.
-    #[error("{message}{}", position.map(|position| position.to_string()).unwrap_or_default())]
-    Invalid {
-        /// The fault, and a correction if one is known.
-        message: String,
-        /// The position of the fault.
-        position: Option<Position>,
-    },
+    NeitherStoreNorTrace(String, String),
+    /// The query names a table that the store or the trace does not have; with the most similar names.
+    #[error("there is no table {0:?}{hint}", hint = hint(.1))]
+    UnknownTable(String, Vec<String>),
+    /// The query is not valid: the fault, a correction if one is known, and the position.
+    #[error("{0}{place}", place = .1.map(|place| place.to_string()).unwrap_or_default())]
+    Invalid(String, Option<Position>),
     /// The query exceeds its memory in an operation that cannot spill to disk.
     #[error(
         "the query needs more memory than it may have, for what cannot be spilled to the disk: {0}; allow more by `--memory`"
@@ -89,7 +69,7 @@ fn hint(nearest: &[String]) -> String {
 impl QueryError {
     /// An error in the text of a query.
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
-        Self::Invalid { message: message.into(), position: None }
+        Self::Invalid(message.into(), None)
     }
 
     /// Converts an error that `DataFusion` returned while planning or running a query.
@@ -108,10 +88,10 @@ impl QueryError {
                     SchemaError::FieldNotFound { .. } => error.to_string().trim_end_matches('.').to_owned(),
                     _ => error.to_string(),
                 };
-                Self::Invalid { message, position }
+                Self::Invalid(message, position)
             }
             DataFusionError::Plan(message) | DataFusionError::NotImplemented(message) => {
-                Self::Invalid { message: message.clone(), position }
+                Self::Invalid(message.clone(), position)
             }
             DataFusionError::External(error) => Self::Failed(error.to_string()),
             root => Self::Failed(root.strip_backtrace()),
@@ -130,7 +110,7 @@ impl QueryError {
             _ => None,
         };
         let message = if position.is_some() { message } else { text };
-        Self::Invalid { message: message.to_owned(), position }
+        Self::Invalid(message.to_owned(), position)
     }
 
     pub(crate) fn of_objects(error: &object_store::Error) -> Self {

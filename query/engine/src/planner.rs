@@ -62,14 +62,14 @@ impl Planner {
 
     /// Explains an error of the parser. The most frequent cause is an event name without quotes, which the parser's message does not mention.
     fn explained(&self, sql: &str, error: &DataFusionError) -> QueryError {
-        let QueryError::Invalid { mut message, position } = QueryError::of(error) else { return QueryError::of(error) };
+        let QueryError::Invalid(mut message, position) = QueryError::of(error) else { return QueryError::of(error) };
         let is_bare =
             |name: &String| name.contains(':') && sql.contains(&**name) && !sql.contains(&format!("\"{name}\""));
         if let Some(name) = self.catalog.names().iter().find(|name| is_bare(name)) {
             message = format!("{message}; write the names of events in double quotes: \"{name}\"");
         }
         // The parser reports no position for the end of the text.
-        QueryError::Invalid { message, position: position.or(Some(end(sql))) }
+        QueryError::Invalid(message, position.or(Some(end(sql))))
     }
 }
 

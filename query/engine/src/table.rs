@@ -80,7 +80,6 @@ pub(crate) struct Place {
     pub(crate) prefix: String,
 }
 
-/// A table of a store.
 #[derive(Debug)]
 pub(crate) struct StoreTable {
     events: Events,

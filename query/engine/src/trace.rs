@@ -23,7 +23,6 @@ pub use exec::TraceExec;
 use crate::table::{Events, predicate, with_keys};
 use packets::{Packets, ScanRequest};
 
-/// A table of a trace.
 #[derive(Debug)]
 pub(crate) struct TraceTable {
     tables: Arc<TraceTables>,

@@ -81,7 +81,7 @@ fn replace(
             }
             Ok(())
         }
-        Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+        Err(StoreError::Io(_, source)) if source.kind() == ErrorKind::NotFound => {
             change.abandon();
             Ok(())
         }

@@ -102,7 +102,7 @@ impl Store {
     pub(crate) fn opened_to_read(self) -> Result<Self, StoreError> {
         self.check_identity()?;
         match self.backend.recover() {
-            Err(StoreError::Io { source, .. })
+            Err(StoreError::Io(_, source))
                 if matches!(source.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) => {}
             other => other?,
         }
@@ -127,7 +127,7 @@ impl Store {
     }
 
     fn not_a_store(&self, reason: &str) -> StoreError {
-        StoreError::NotAStore { path: self.place.clone(), reason: reason.to_owned() }
+        StoreError::NotAStore(self.place.clone(), reason.to_owned())
     }
 
     /// Refuses a place that has files but is not a store.
@@ -176,7 +176,7 @@ impl Store {
     /// Refuses a trace that the store has already.
     pub(crate) fn refuse_known(&self, trace: &str) -> Result<(), StoreError> {
         if self.backend.has_trace(trace)? {
-            return Err(StoreError::AlreadyStored { path: self.place.clone(), trace: trace.to_owned() });
+            return Err(StoreError::AlreadyStored(self.place.clone(), trace.to_owned()));
         }
         Ok(())
     }

@@ -23,12 +23,7 @@ pub enum TablesError {
     /// The description is from another version of the program.
     #[error("the description of a scan cannot be read: {0}; use the same version of the program everywhere")]
     Description(#[from] serde_json::Error),
-    /// Files of the trace have been removed since the query was planned.
-    #[error("{}: the stream {} is not there any more: it was removed while the query ran; repeat the query", trace.display(), stream.display())]
-    Removed {
-        /// The trace.
-        trace: PathBuf,
-        /// The first file of the stream.
-        stream: PathBuf,
-    },
+    /// Files of the trace have been removed since the query was planned: the trace, and the first file of the stream.
+    #[error("{}: the stream {} is not there any more: it was removed while the query ran; repeat the query", .0.display(), .1.display())]
+    Removed(PathBuf, PathBuf),
 }

@@ -161,7 +161,7 @@ impl TraceTables {
     /// Finds the stream with this first file, whose path is in a description.
     pub(crate) fn stream(&self, file: &BytePath) -> Result<&TableStream, TablesError> {
         let found = self.streams.iter().find(|stream| self.relative(&stream.index) == file.0);
-        found.ok_or_else(|| TablesError::Removed { trace: self.path.clone(), stream: file.0.clone() })
+        found.ok_or_else(|| TablesError::Removed(self.path.clone(), file.0.clone()))
     }
 
     fn relative(&self, index: &StreamIndex) -> PathBuf {

@@ -19,7 +19,6 @@ use crate::table::{Events, Place, StoreTable};
 
 type FileList = Arc<Vec<StoredFile>>;
 
-/// The files of a store.
 pub(super) struct StoredTables {
     objects: Arc<dyn ObjectStore>,
     url: ObjectStoreUrl,

@@ -14,7 +14,6 @@ use super::{ACCOUNT, FIXED};
 use crate::table::Events;
 use crate::trace::TraceTable;
 
-/// The tables of a trace.
 pub(super) struct TracedTables {
     pub(super) tables: Arc<TraceTables>,
     /// Names of events in the trace, by table name.
@@ -22,7 +21,7 @@ pub(super) struct TracedTables {
 }
 
 impl TracedTables {
-    /// Opens a trace. This blocks.
+    /// This blocks.
     pub(super) fn open(path: &Path) -> Result<Self, TablesError> {
         let tables = Arc::new(TraceTables::open(path)?);
         let table = |name: &str| if FIXED.contains(&name) { super::renamed(name) } else { name.to_owned() };

@@ -7,7 +7,6 @@ use super::{Channels, Read, Span};
 use crate::error::QueryError;
 use crate::planner::Planner;
 
-/// Counts of losses.
 #[derive(Debug, Default)]
 pub(super) struct LossCounts {
     /// Lost events, as far as their number is known.

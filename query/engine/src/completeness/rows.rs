@@ -15,7 +15,6 @@ use futures::TryStreamExt;
 use crate::error::QueryError;
 use crate::planner::Planner;
 
-/// The rows of a query, batch by batch.
 pub(super) struct Rows {
     stream: SendableRecordBatchStream,
 }

@@ -32,7 +32,6 @@ enum Table {
     Trace(ScanDescription),
 }
 
-/// A table of a store.
 #[derive(Serialize, Deserialize)]
 struct StoredFiles {
     place: Place,

@@ -11,7 +11,6 @@ pub(super) struct Times {
     pub(super) until: Option<String>,
 }
 
-/// The arguments of a call.
 pub(super) struct Arguments<'a> {
     function: String,
     all: &'a [FunctionArg],
@@ -27,7 +26,6 @@ impl<'a> Arguments<'a> {
         QueryError::invalid(format!("{}: {what}; write {usage}", self.function))
     }
 
-    /// The arguments without a name.
     pub(super) fn positional(&self) -> Vec<&'a Expr> {
         let expr = |argument: &'a FunctionArg| match argument {
             FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
@@ -49,7 +47,6 @@ impl<'a> Arguments<'a> {
         texts.ok_or_else(|| self.wrong("names of events and columns are texts in single quotes", usage))
     }
 
-    /// Parses the arguments `since` and `until`.
     pub(super) fn times(&self, usage: &str) -> Result<Times, QueryError> {
         let mut times = Times::default();
         for argument in self.all {

@@ -16,7 +16,6 @@ pub(super) struct ScanRequest {
     pub(super) tables: Arc<TraceTables>,
     /// The events of the table.
     pub(super) names: Vec<String>,
-    /// The columns of the table.
     pub(super) schema: SchemaRef,
     /// The columns to read.
     pub(super) columns: SchemaRef,
@@ -24,7 +23,6 @@ pub(super) struct ScanRequest {
     pub(super) partitions: usize,
 }
 
-/// The selected packets.
 pub(super) struct Packets {
     /// The events for which the predicate may be true.
     pub(super) names: Vec<String>,

@@ -155,7 +155,7 @@ impl Change for LocalTransaction {
             store.recover(&locked)?;
             for (trace, _) in traces {
                 if store.has_trace(trace)? {
-                    return Err(StoreError::AlreadyStored { path: store.root.clone(), trace: trace.clone() });
+                    return Err(StoreError::AlreadyStored(store.root.clone(), trace.clone()));
                 }
             }
             Ok(locked)

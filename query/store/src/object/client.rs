@@ -105,7 +105,7 @@ impl Client {
 
     pub(super) fn failed(&self, path: &str) -> impl FnOnce(Error) -> StoreError {
         let url = self.url(path);
-        move |error| StoreError::Io { path: url, source: failure::described(&error) }
+        move |error| StoreError::Io(url, failure::described(&error))
     }
 
     /// Reads an object and its version.

@@ -107,7 +107,7 @@ impl Client {
                 None => claim.last_day.is_none(),
             };
             if !is_free {
-                return Err(StoreError::AlreadyStored { path: self.url(""), trace: trace.to_owned() });
+                return Err(StoreError::AlreadyStored(self.url(""), trace.to_owned()));
             }
             if self.update(&path, &mine, version).await?.is_some() {
                 return Ok(());
