@@ -16,9 +16,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tracepoint_collector::{Addresses, Counts, DEFAULT_GAP_PACKETS, DEFAULT_MEMORY, IpNet, Options, Report};
 #[cfg(feature = "nats")]
+use tracepoint_collector::{MIN_LEASE, NatsOptions, PublishOptions};
+#[cfg(feature = "nats")]
 use tracepoint_wire::nats::{Broker, BrokerUrlError};
 
-/// Examples with a broker.
 #[cfg(feature = "nats")]
 const BROKER_EXAMPLES: &str = "  \
   tracectl collect -o /var/spool/traces --control 0.0.0.0:5342 --data 0.0.0.0:5343 --publish nats://broker.lan
@@ -125,45 +126,28 @@ pub(crate) struct Collect {
 
 impl Collect {
     pub(crate) fn run(&self) -> VerbResult {
-        let mut options =
-            Options::new(&self.output).control(self.control).data(self.data).live(self.live).memory(self.memory);
-        options = options.gap_packets(self.gap_packets).gap_time(self.gap_time);
-        if let Some(quota) = self.quota {
-            options = options.quota(quota);
-        }
-        if let Some(files) = self.files {
-            options = options.files(files as usize);
-        }
-        if let Some(size) = self.rotate_size {
-            options = options.rotate_size(size);
-        }
-        if let Some(time) = self.rotate_every {
-            options = options.rotate_every(time);
-        }
-        if let Some(keep) = self.keep {
-            options = options.keep(keep as usize);
-        }
-        if let Some(Networks(networks)) = &self.allow_stock {
-            options = options.allow_stock(networks.iter().copied());
-        }
-        if let Some(Networks(networks)) = &self.allow_stock_viewers {
-            options = options.allow_stock_viewers(networks.iter().copied());
-        }
-        if let Some(metrics) = self.metrics {
-            options = options.metrics(metrics);
-        }
-        #[cfg(feature = "nats")]
-        if let Some(broker) = &self.nats {
-            let broker = broker.parse().map_err(refused)?;
-            if self.lease < tracepoint_collector::MIN_LEASE {
-                return Err(Failure::Refused("a lease has at least 1s, in which it is renewed four times".to_owned()));
-            }
-            options = options.nats(broker, self.lease);
-        }
-        #[cfg(feature = "nats")]
-        if let Some(broker) = &self.publish {
-            options = options.publish(self.publishes_to(broker)?, self.flush);
-        }
+        let networks = |networks: &Option<Networks>| networks.as_ref().map_or_else(Vec::new, |it| it.0.clone());
+        let options = Options {
+            control: self.control,
+            data: self.data,
+            live: self.live,
+            metrics: self.metrics,
+            memory: self.memory,
+            files: self.files.map(|files| files as usize),
+            quota: self.quota,
+            rotate_size: self.rotate_size,
+            rotate_every: self.rotate_every,
+            keep: self.keep.map(|keep| keep as usize),
+            allow_stock: networks(&self.allow_stock),
+            allow_stock_viewers: networks(&self.allow_stock_viewers),
+            gap_packets: self.gap_packets,
+            gap_time: self.gap_time,
+            #[cfg(feature = "nats")]
+            nats: self.takes_from()?,
+            #[cfg(feature = "nats")]
+            publish: self.publishes_to()?,
+            ..Options::new(&self.output)
+        };
         let bound = BoundCollector::new(options, self.key())?;
         let interrupt = Interrupt::once()?;
         let Addresses { control, data, live, metrics, .. } = bound.collector.addresses();
@@ -229,25 +213,31 @@ impl Collect {
         }
     }
 
-    /// The broker to which packets are published.
     #[cfg(feature = "nats")]
-    fn publishes_to(&self, broker: &str) -> Result<Broker, Failure> {
+    fn takes_from(&self) -> Result<Option<NatsOptions>, Failure> {
+        let Some(broker) = &self.nats else { return Ok(None) };
+        if self.lease < MIN_LEASE {
+            return Err(Failure::Refused("a lease has at least 1s, in which it is renewed four times".to_owned()));
+        }
+        Ok(Some(NatsOptions { broker: broker.parse().map_err(refused)?, lease: self.lease }))
+    }
+
+    #[cfg(feature = "nats")]
+    fn publishes_to(&self) -> Result<Option<PublishOptions>, Failure> {
+        let Some(broker) = &self.publish else { return Ok(None) };
         let broker: Broker = broker.parse().map_err(refused)?;
-        let taken_from: Option<Broker> = self.nats.as_ref().map(|from| from.parse()).transpose().map_err(refused)?;
-        if taken_from.is_some_and(|from| from.shares_server_with(&broker)) {
+        if self.takes_from()?.is_some_and(|from| from.broker.shares_server_with(&broker)) {
             return Err(Failure::Refused(format!(
                 "--nats would take from {broker} what --publish has published there: leave out one of them, or run two collectors with a directory each"
             )));
         }
-        Ok(broker)
+        Ok(Some(PublishOptions { broker, flush: self.flush }))
     }
 }
 
-/// Networks, parsed from a comma-separated list.
 #[derive(Clone, Debug)]
 struct Networks(Vec<IpNet>);
 
-/// All networks.
 const EVERYWHERE: &str = "0.0.0.0/0,::/0";
 
 fn networks(text: &str) -> Result<Networks, String> {

@@ -17,7 +17,6 @@ pub(crate) struct CollectStatus {
     pub(crate) has_ended: Cell<bool>,
 }
 
-/// The state of the publisher.
 #[derive(Debug, Default)]
 pub(crate) struct PublishStatus {
     /// Maximum time for publishing during shutdown.
@@ -41,7 +40,6 @@ impl PublishStatus {
         self.until.set(Some(Instant::now() + self.flush));
     }
 
-    /// Returns the number of stored, unpublished packets.
     pub(crate) fn unpublished(&self) -> u64 {
         self.unpublished.borrow().values().sum()
     }

@@ -21,13 +21,12 @@ const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(30), Duration:
 /// Space reserved for one read, in bytes.
 const READ_SIZE: usize = 64 << 10;
 
-/// A connection and its receive buffer.
 #[derive(Debug)]
 pub(crate) struct Connection {
     stream: TcpStream,
     input: Vec<u8>,
     taken: usize,
-    began: Instant,
+    pub(crate) began: Instant,
     is_established: Rc<Cell<bool>>,
 }
 
@@ -46,11 +45,6 @@ impl Connection {
         let keepalive = TcpKeepalive::new().with_time(idle).with_interval(interval).with_retries(retries);
         SockRef::from(&stream).set_tcp_keepalive(&keepalive)?;
         Ok(Self { stream, input: Vec::new(), taken: 0, began: Instant::now(), is_established: Rc::default() })
-    }
-
-    /// Returns when the connection was accepted.
-    pub(crate) const fn began(&self) -> Instant {
-        self.began
     }
 
     /// Returns the flag that [`establish`](Self::establish) sets.

@@ -53,7 +53,6 @@ pub(crate) const MAX_SESSIONS: usize = 8192;
 /// All sessions and streams, and the resources that they share.
 #[derive(Debug)]
 pub(crate) struct Hub {
-    /// The output directory.
     pub(crate) output: PathBuf,
     /// Maximum number of bytes of incomplete packets per session.
     pub(crate) share: u64,
@@ -65,7 +64,7 @@ pub(crate) struct Hub {
     /// True if sessions of tracepoint senders are published to a broker.
     #[cfg(feature = "nats")]
     pub(crate) publishes: bool,
-    storage: Storage,
+    pub(crate) storage: Storage,
     sessions: BTreeMap<u64, Session>,
     streams: HashMap<u64, Stream>,
     /// Session by the token that its data connections and datagrams carry.
@@ -131,10 +130,6 @@ impl Hub {
         self.streams.get_mut(&handle).filter(|stream| stream.session == session)
     }
 
-    pub(crate) fn storage(&self) -> &Storage {
-        &self.storage
-    }
-
     /// Returns the reason why the sender of `session` must pause; `None` if it may send. `is_waiting` is true if the sender is paused already.
     pub(crate) fn hold(&mut self, session: u64, is_waiting: bool, now: Instant) -> Option<String> {
         let waits = self.pacing.waits(session, is_waiting, self.storage.work(), now);
@@ -155,7 +150,6 @@ impl Hub {
         std::mem::take(&mut self.messages)
     }
 
-    /// Opens a session and returns its number.
     pub(crate) fn open_session(&mut self, session: Session) -> u64 {
         self.last_session += 1;
         self.counts.sessions += 1;

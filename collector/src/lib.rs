@@ -84,8 +84,6 @@ pub use counts::Counts;
 pub use error::CollectError;
 pub use ipnet::IpNet;
 #[cfg(feature = "nats")]
-pub use nats::{DEFAULT_LEASE, MIN_LEASE};
+pub use options::{DEFAULT_FLUSH, DEFAULT_LEASE, MIN_LEASE, NatsOptions, PublishOptions};
 pub use options::{DEFAULT_GAP_PACKETS, DEFAULT_GAP_TIME, DEFAULT_MEMORY, MIN_MEMORY, Options};
-#[cfg(feature = "nats")]
-pub use publish::DEFAULT_FLUSH;
 pub use server::{Addresses, Collector, Report};

@@ -23,7 +23,6 @@ pub(crate) struct MetadataCursor {
     text: u64,
 }
 
-/// Returns whether there is metadata after the viewer's position.
 pub(crate) fn has_more(view: &View, cursor: &MetadataCursor) -> bool {
     newest(view).is_some_and(|(number, segment)| number != cursor.segment || cursor.offset < segment.bytes)
 }

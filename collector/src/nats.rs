@@ -19,11 +19,8 @@ mod lease;
 mod owner;
 mod preamble;
 mod search;
-mod settings;
 mod stale;
 mod trace;
 
 pub(crate) use owner::Owner;
 pub(crate) use search::search;
-pub(crate) use settings::Settings;
-pub use settings::{DEFAULT_LEASE, MIN_LEASE};

@@ -75,7 +75,6 @@ impl<P> Default for IndexMatcher<P> {
 }
 
 impl<P> IndexMatcher<P> {
-    /// Adds a packet.
     pub(crate) fn packet(&mut self, sequence: u64, packet: P) {
         if sequence < self.next || self.packets.contains_key(&sequence) {
             self.late += 1;
@@ -84,7 +83,6 @@ impl<P> IndexMatcher<P> {
         }
     }
 
-    /// Adds an index or a beacon.
     pub(crate) fn index(&mut self, index: Index) {
         if self.mode != Mode::Unindexed && (index.is_beacon() || index.sequence >= self.next) {
             self.indexes.push_back(index);

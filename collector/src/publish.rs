@@ -14,8 +14,5 @@ mod context;
 mod link;
 mod publisher;
 mod session;
-mod settings;
 
 pub(crate) use publisher::publish;
-pub use settings::DEFAULT_FLUSH;
-pub(crate) use settings::Settings;

@@ -43,12 +43,12 @@ pub(crate) struct Control {
     peer: IpAddr,
     /// `asks_key` is true if a shared key is required, `takes_stock` if stock senders at this address are accepted.
     asks_key: bool,
-    takes_stock: bool,
+    pub(crate) takes_stock: bool,
     /// The minor version that both sides use.
     minor: Option<u32>,
     session: Option<u64>,
     /// Set once the sender has switched to the stream protocol.
-    is_streamed: bool,
+    pub(crate) is_streamed: bool,
 }
 
 fn code(code: ReturnCode) -> Answer {
@@ -76,22 +76,11 @@ impl Control {
         self.minor.unwrap_or(MINOR)
     }
 
-    /// Returns whether the sender has switched to the stream protocol.
-    pub(crate) const fn is_streamed(&self) -> bool {
-        self.is_streamed
-    }
-
     /// Returns whether the sender has switched to the stream protocol and a key is required.
     pub(crate) const fn is_asked_for_key(&self) -> bool {
         self.is_streamed && self.asks_key
     }
 
-    /// Returns whether this sender may open sessions and streams.
-    pub(crate) const fn may_open(&self) -> bool {
-        self.takes_stock
-    }
-
-    /// Returns the session, if it is open.
     pub(crate) fn session(&self) -> Option<u64> {
         self.session
     }
@@ -128,7 +117,7 @@ impl Control {
                 if !hub.stream_of(session, handle).is_some_and(|stream| stream.place.is_metadata()) {
                     return close(format!("metadata came for stream {handle}, which is none of metadata"));
                 }
-                hub.storage().give(handle, Job::Metadata { packet: Packet::new(bytes.to_vec(), padding, memory) });
+                hub.storage.give(handle, Job::Metadata { packet: Packet::new(bytes.to_vec(), padding, memory) });
                 Answer::Reply(None)
             }
             (command, Some(session)) => session_command(hub, session, minor, command, now),
@@ -169,7 +158,6 @@ impl Control {
         }
     }
 
-    /// Handles the end of the connection.
     pub(crate) fn ended(&self, hub: &mut Hub, now: Instant) {
         if let Some(session) = self.session {
             hub.close_session(session, now);

@@ -120,7 +120,7 @@ pub(crate) struct Reorder<P> {
     /// Ranges that the sender no longer has, by first number: the last number, and when that was reported.
     gone: BTreeMap<u64, (u64, Instant)>,
     /// Ranges given up and not yet reported to the sender, as first and last number, in order.
-    lost: VecDeque<(u64, u64)>,
+    pub(crate) lost: VecDeque<(u64, u64)>,
     /// Packets that arrived late or twice.
     pub(crate) late: u64,
     /// Gaps that were given up.
@@ -229,11 +229,6 @@ impl<P> Reorder<P> {
     /// Returns whether a packet was given up and not yet reported to the sender.
     pub(crate) fn has_given_up(&self, seq: u64) -> bool {
         self.lost.iter().any(|(first, last)| (*first..=*last).contains(&seq))
-    }
-
-    /// Removes and returns the next given-up range, for a report to the sender.
-    pub(crate) fn pop_lost(&mut self) -> Option<(u64, u64)> {
-        self.lost.pop_front()
     }
 
     /// Queues ranges to be reported to the sender once more, before the ones not reported yet.

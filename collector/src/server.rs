@@ -25,7 +25,7 @@ use crate::counts::Counts;
 use crate::error::CollectError;
 use crate::hub::{Hub, Room, Rotation};
 use crate::memory::Memory;
-use crate::options::Options;
+use crate::options::{MIN_MEMORY, Options};
 use crate::reorder::Limits;
 use crate::shared::ServerState;
 use crate::storage::repair::{RepairReport, repair};
@@ -201,14 +201,19 @@ impl Collector {
         let storage = Storage::start(found.bytes, options.quota, options.write_rate, sender);
         let storage = storage.map_err(|error| CollectError::new("start the thread that writes", error))?;
         let mut hub = Hub::new(options.output.clone(), storage);
-        hub.rotation = Rotation { quota: options.quota, ..options.rotation };
+        hub.rotation = Rotation {
+            size: options.rotate_size,
+            every: options.rotate_every,
+            keep: options.keep,
+            quota: options.quota,
+        };
         if found.sessions > 0 {
             let RepairReport { sessions, cut_off, .. } = found;
             hub.say(format!(
                 "made {sessions} sessions of a killed collector whole; cut off {cut_off} bytes of incomplete packets"
             ));
         }
-        let memory = usize::try_from(options.memory).unwrap_or(usize::MAX);
+        let memory = usize::try_from(options.memory.max(MIN_MEMORY)).unwrap_or(usize::MAX);
         hub.share = memory as u64 / 4;
         (hub.memory, hub.room) = (Memory::new(memory), Room::new(bounds.files));
         #[cfg(feature = "nats")]
@@ -230,8 +235,8 @@ impl Collector {
                 ports: (addresses.data.port(), addresses.data.port()),
                 window: memory as u64 / 16,
                 key: options.key,
-                allows_stock: options.allows_stock,
-                allows_stock_viewers: options.allows_stock_viewers,
+                allows_stock: options.allow_stock,
+                allows_stock_viewers: options.allow_stock_viewers,
                 name: rustix::system::uname().nodename().to_string_lossy().into_owned(),
                 limits: Limits {
                     packets: options.gap_packets,
@@ -296,14 +301,14 @@ async fn serve(
     drop(tasks);
     shared.hub.borrow_mut().close_all(Instant::now());
     if shared.hub.borrow().full.is_some() {
-        shared.hub.borrow().storage().give_up();
+        shared.hub.borrow().storage.give_up();
     }
     let end = Instant::now() + END_TIME;
     while shared.hub.borrow().sessions().any(|(_, session)| !session.is_closed()) && Instant::now() < end {
         ticks.tick().await;
         shared.hub.borrow_mut().tick(Instant::now());
     }
-    shared.hub.borrow().storage().give_up();
+    shared.hub.borrow().storage.give_up();
     #[cfg(feature = "nats")]
     brokers::flush(shared).await;
     report(&shared.report());
@@ -329,7 +334,7 @@ impl ServerState {
             viewers: hub.sessions().map(|(_, session)| session.viewers).sum(),
             memory: hub.memory.used(),
             files: (hub.room.files.used(), hub.room.files.most()),
-            disk: hub.storage().used(),
+            disk: hub.storage.used(),
             full: hub.full.clone(),
             messages: Vec::new(),
         }

@@ -159,12 +159,10 @@ impl StreamControl {
         Self { transport: DataTransport::Broker, ..Self::new(Offer { key: None, ..offer }, Address::Broker) }
     }
 
-    /// Returns the session, once it is open.
     pub(crate) fn session(&self) -> Option<u64> {
         self.open.map(|opened| opened.session)
     }
 
-    /// Returns whether the sender has to pause.
     #[cfg(feature = "nats")]
     pub(crate) const fn is_held(&self) -> bool {
         self.is_held
@@ -419,7 +417,6 @@ impl StreamControl {
         }
     }
 
-    /// Handles the end of the connection.
     pub(crate) fn ended(&self, hub: &mut Hub, now: Instant) {
         let Some(opened) = self.open else { return };
         hub.pacing.leave(opened.session);

@@ -50,8 +50,8 @@ pub(crate) struct View {
     /// Beacons since the last packet: no event before this time follows; and the instant from which viewers may see it.
     beacons: VecDeque<(u64, Instant)>,
     /// From the index of the first packet. Viewers abort if it changes.
-    stream_class: Option<u64>,
-    is_closed: bool,
+    pub(crate) stream_class: Option<u64>,
+    pub(crate) is_closed: bool,
 }
 
 impl View {
@@ -136,17 +136,8 @@ impl View {
         self.beacons.push_back((time, now + hold));
     }
 
-    /// Sets the stream class, if it is known before the first packet.
-    pub(crate) fn set_class(&mut self, stream_class: u64) {
-        self.stream_class = Some(stream_class);
-    }
-
     pub(crate) fn close(&mut self) {
         self.is_closed = true;
-    }
-
-    pub(crate) fn is_closed(&self) -> bool {
-        self.is_closed
     }
 
     /// Returns the position of the oldest readable packet.
@@ -204,7 +195,6 @@ impl View {
         }
     }
 
-    /// Returns the segment being written.
     pub(crate) fn current(&self) -> Option<&Segment> {
         self.segments.back()
     }

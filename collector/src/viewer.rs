@@ -59,7 +59,6 @@ pub(crate) struct Viewer {
     metadata: HashMap<u64, u64>,
 }
 
-/// An announced stream.
 #[derive(Clone, Copy, Debug)]
 struct ViewedStream {
     handle: u64,
@@ -95,12 +94,10 @@ impl Viewer {
         self.is_connected && self.key.is_none()
     }
 
-    /// Returns whether the viewer is attached to a session.
     pub(crate) fn is_attached(&self) -> bool {
         !self.attached.is_empty()
     }
 
-    /// Answers a request.
     pub(crate) fn request(&mut self, hub: &mut Hub, request: Request, now: Instant) -> Answer {
         let mut out = Vec::new();
         match request {
@@ -185,7 +182,6 @@ impl Viewer {
         was_attached
     }
 
-    /// Handles the end of the connection.
     pub(crate) fn ended(&mut self, hub: &mut Hub, now: Instant) {
         while let Some(id) = self.attached.first_key_value().map(|(id, _)| *id) {
             self.detach(hub, id, now);
@@ -200,7 +196,7 @@ impl Viewer {
         let record = |handle: &u64| {
             let stream = hub.stream(*handle)?;
             let is_metadata = stream.place.is_metadata();
-            let (known, floor) = (attached.take_place(*handle), attached.floor());
+            let (known, floor) = (attached.take_place(*handle), attached.floor);
             let (place, floor) = match known {
                 _ if is_metadata => (Place::Metadata(MetadataCursor::default()), 0),
                 Some(cursor) => (Place::Data(cursor), 0),
@@ -208,7 +204,7 @@ impl Viewer {
                 None => (Place::Data(stream.view.end()), floor),
             };
             let [key, trace] = [*handle, stream.trace].map(|number| attached.id(number));
-            let (ordinal, time) = (self.streams.len() as u64, attached.floor());
+            let (ordinal, time) = (self.streams.len() as u64, attached.floor);
             let viewed = ViewedStream {
                 handle: *handle,
                 session: id,

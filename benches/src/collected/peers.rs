@@ -83,7 +83,7 @@ impl Drop for Receiver {
 /// Runs a collector with the default settings until it is killed.
 pub(crate) fn collect(directory: &Path) -> Outcome {
     let any = (Ipv4Addr::LOCALHOST, 0).into();
-    let collector = Collector::bind(Options::new(directory).control(any).data(any).live(any))?;
+    let collector = Collector::bind(Options { control: any, data: any, live: any, ..Options::new(directory) })?;
     let addresses = collector.addresses();
     println!("{} {}", addresses.control.port(), addresses.data.port());
     collector.run(|report| {

@@ -18,7 +18,6 @@ pub(super) enum Key {
     OfCollector,
 }
 
-/// A listening collector.
 pub(super) struct BoundCollector {
     pub(super) collector: Collector,
     pub(super) key_file: Option<PathBuf>,
@@ -30,7 +29,11 @@ impl BoundCollector {
     pub(super) fn new(options: Options, key: Key) -> Result<Self, Failure> {
         let path = match key {
             Key::None => {
-                return Ok(Self { collector: Collector::bind(options.without_key())?, key_file: None, made: None });
+                return Ok(Self {
+                    collector: Collector::bind(Options { without_key: true, ..options })?,
+                    key_file: None,
+                    made: None,
+                });
             }
             Key::In(path) => path,
             Key::OfCollector => {
@@ -39,7 +42,7 @@ impl BoundCollector {
                     let text = random_key().map_err(|error| not_made(&path, &error))?;
                     let key = SharedKey::new(text.as_bytes());
                     let key = key.ok_or_else(|| not_made(&path, &ErrorKind::InvalidData.into()))?;
-                    let collector = Collector::bind(options.clone().key(key))?;
+                    let collector = Collector::bind(Options { key: Some(key), ..options.clone() })?;
                     if make(&path, &text)? {
                         return Ok(Self { collector, key_file: Some(path), made: Some(text) });
                     }
@@ -48,7 +51,7 @@ impl BoundCollector {
                 path
             }
         };
-        let collector = Collector::bind(options.key(SharedKey::read(&path)?))?;
+        let collector = Collector::bind(Options { key: Some(SharedKey::read(&path)?), ..options })?;
         Ok(Self { collector, key_file: Some(path), made: None })
     }
 

@@ -79,7 +79,7 @@ impl HostArguments {
         let shared =
             SharedKey::new(key.as_bytes()).ok_or_else(|| Failure::Refused("the key is too short".to_owned()))?;
         let collecting = CollectorThread::start(out, listen, shared, max_size)?;
-        let at = collecting.addresses();
+        let at = collecting.addresses;
         message::note(&format!("collecting at {}; viewers: tracectl view net://{}", at.control, at.live));
         for (host, ip) in hosts.iter_mut().zip(addresses) {
             let stream = format!("--stream={}:{}", SocketAddr::new(ip, at.control.port()), at.data.port());
@@ -146,7 +146,7 @@ impl HostArguments {
     /// The addresses at which the hosts reach this machine.
     fn addresses(&self, hosts: &[Host]) -> Result<Vec<IpAddr>, Failure> {
         let of = |host: &Host| match self.collect_at {
-            Some(at) => Ok(at.ip()),
+            Some(at) => Ok(at.ip),
             None => address_for(&host.name, host.seen_as()),
         };
         hosts.iter().map(of).collect()

@@ -29,10 +29,8 @@ const REMOVE_AGAIN: Duration = Duration::from_secs(60);
 /// The streams by class and instance.
 pub(super) type Lines = BTreeMap<(u32, u64), Line>;
 
-/// A stream in a chunk.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Line {
-    /// Its file name.
     pub(super) name: String,
     /// The lowest number that was neither stored nor given up at the beginning of the chunk; updated at its end.
     pub(super) next: u64,
@@ -79,7 +77,6 @@ pub(crate) struct Rotation {
     pub(crate) quota: Option<u64>,
 }
 
-/// The chunks of a session.
 #[derive(Debug)]
 pub(crate) struct Chunks {
     /// The number of the current chunk, from 1.
@@ -127,7 +124,6 @@ impl Chunks {
         ChunkInfo { number: self.number, removed: self.removed, is_shared: self.is_shared }
     }
 
-    /// Returns the directory of the current chunk.
     pub(super) fn directory(&self, root: &Path) -> PathBuf {
         root.join(chunk_name(self.number))
     }
@@ -172,7 +168,6 @@ impl Chunks {
     }
 }
 
-/// Description of one chunk of a trace.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChunkInfo {
     pub(super) number: u64,
@@ -356,7 +351,6 @@ fn add_files(directory: &Path, lines: &mut Lines) -> io::Result<()> {
     Ok(())
 }
 
-/// Creates the first chunk of a session.
 pub(super) fn create(root: &Path, is_shared: bool) -> io::Result<Chunks> {
     make_directories(root, Path::new(&chunk_name(1)))?;
     Ok(Chunks { is_shared, ..Chunks::new(1, Lines::new()) })

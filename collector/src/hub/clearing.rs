@@ -19,7 +19,6 @@ pub(super) struct RemovalQueue {
 }
 
 impl Hub {
-    /// Queues directories for removal.
     pub(crate) fn clear(&mut self, directories: Vec<PathBuf>, now: Instant) {
         self.clearing.waiting.extend(directories.into_iter().map(|directory| (directory, None)));
         self.remove_cleared(now);

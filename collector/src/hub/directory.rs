@@ -28,7 +28,6 @@ const KEY_FILE: &str = ".tracepoint-stream";
 /// Maximum number of names tried.
 const MAX_TRIES: u32 = 1000;
 
-/// A trace chunk.
 #[derive(Clone, Debug)]
 struct Chunk {
     begin: u64,
@@ -194,7 +193,6 @@ pub(crate) fn session_name(name: &str, creation_time: u64) -> String {
     format!("{name}-{}", time.strftime("%Y%m%d-%H%M%S"))
 }
 
-/// Formats a time for the name of a chunk.
 fn compact(time: u64) -> String {
     timestamp(time).strftime("%Y%m%dT%H%M%S+0000").to_string()
 }
@@ -204,7 +202,6 @@ fn timestamp(time: u64) -> Timestamp {
     i64::try_from(time).ok().and_then(|time| Timestamp::from_second(time).ok()).unwrap_or_default()
 }
 
-/// Formats a key in hexadecimal digits.
 pub(crate) fn hexadecimal(key: &[u8; 16]) -> String {
     format!("{:032x}", u128::from_be_bytes(*key))
 }

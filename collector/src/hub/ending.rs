@@ -20,7 +20,6 @@ impl Hub {
         self.tidy(id, now);
     }
 
-    /// Closes all sessions.
     pub(crate) fn close_all(&mut self, now: Instant) {
         for id in self.sessions.keys().copied().collect::<Vec<_>>() {
             self.close_session(id, now);
@@ -30,7 +29,7 @@ impl Hub {
     /// Advances the end of a session: closes streams whose packets no longer arrive, then the session, and removes it when no viewer needs it.
     pub(super) fn tidy(&mut self, id: u64, now: Instant) {
         let Some(since) = self.sessions.get(&id).and_then(Session::closing_since) else { return };
-        let is_hurried = self.sessions.get(&id).is_some_and(Session::is_hurried);
+        let is_hurried = self.sessions.get(&id).is_some_and(|session| session.is_hurried);
         let is_late = is_hurried || now.saturating_duration_since(since) >= LINGER;
         if is_late {
             self.give_waiting(id);
@@ -43,7 +42,7 @@ impl Hub {
                     stream.give_up(|job| self.storage.give(handle, job));
                     self.counts.missing += std::mem::take(&mut stream.pairing.missing);
                 }
-                all_closed &= stream.view.is_closed();
+                all_closed &= stream.view.is_closed;
             }
         }
         if !all_closed {

@@ -22,9 +22,9 @@ const HEADER: usize = 96;
 pub(crate) struct OrderedStream {
     pub(crate) reorder: Reorder<Arrived>,
     /// Stream class and instance.
-    key: (u32, u64),
+    pub(crate) key: (u32, u64),
     /// Maximum packet size in the file, in bytes.
-    largest: u32,
+    pub(super) largest: u32,
     /// Packets queued at the storage: the number of each, and the count of records in the stream before it.
     outstanding: VecDeque<(u64, u64)>,
     /// Numbers of packets that the storage could not write, not yet reported to the sender.
@@ -38,7 +38,7 @@ pub(crate) struct OrderedStream {
     /// The last synchronisation: viewers see its time once everything up to its number is stored.
     promise: Option<(u64, u64)>,
     /// The end of the stream, as reported by the sender.
-    end: Option<ClosedStream>,
+    pub(super) end: Option<ClosedStream>,
     /// The last acknowledged number.
     acknowledged: Option<u64>,
     /// The control connection on which the stream was announced last. Messages about the stream are sent on this connection only: the handle is valid
@@ -121,14 +121,6 @@ impl OrderedStream {
         self.told.iter().any(is_in) || self.reorder.has_given_up(seq)
     }
 
-    pub(crate) const fn key(&self) -> (u32, u64) {
-        self.key
-    }
-
-    pub(crate) const fn largest(&self) -> u32 {
-        self.largest
-    }
-
     /// Returns the next packet for the storage.
     pub(super) fn pop(&mut self, now: Instant) -> Option<(Packet, Index)> {
         let (seq, (packet, index, events_before)) = self.reorder.pop(now)?;
@@ -162,7 +154,6 @@ impl OrderedStream {
         released
     }
 
-    /// Records a synchronisation.
     pub(super) fn sync(&mut self, last: u64, time: u64, now: Instant) {
         self.reorder.sent_up_to(last, now);
         self.promise = Some((last, time));
@@ -187,7 +178,7 @@ impl OrderedStream {
     pub(crate) fn news(&mut self, all: bool, lost: &mut Vec<(u64, u64)>) -> Option<u64> {
         let next = self.next_stored();
         let first = lost.len();
-        lost.extend(std::iter::from_fn(|| self.reorder.pop_lost()));
+        lost.extend(self.reorder.lost.drain(..));
         lost.extend(self.unwritten.drain(..).map(|seq| (seq, seq)));
         self.told.extend(&lost[first..]);
         self.told.drain(..self.told.len().saturating_sub(MAX_LOST));
@@ -198,11 +189,6 @@ impl OrderedStream {
     pub(crate) fn end(&mut self, end: ClosedStream, now: Instant) {
         self.reorder.sent_up_to(end.last, now);
         self.end = Some(end);
-    }
-
-    /// Returns whether the sender has ended the stream.
-    pub(super) const fn has_end(&self) -> bool {
-        self.end.is_some()
     }
 
     /// Returns the final counts once the stream has ended, nothing is missing, and viewers can read all packets.

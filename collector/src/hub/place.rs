@@ -5,7 +5,6 @@ use std::io;
 use std::path::PathBuf;
 use tracepoint_wire::relay::{IndexFile, METADATA_CHANNEL};
 
-/// Location of a stream's files.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     /// The path of the trace, as sent by the sender.

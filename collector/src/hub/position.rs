@@ -22,7 +22,6 @@ use tracepoint_wire::stream::Hello;
 /// Maximum for the numbers in a position, so that counting beyond it cannot overflow.
 pub(crate) const MAX: u64 = 1 << 60;
 
-/// Position of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Position {
     /// The number of its chunk.
@@ -34,7 +33,6 @@ pub(crate) struct Position {
 pub(crate) struct StreamPosition {
     class: u32,
     instance: u64,
-    /// Its file name.
     name: String,
     /// The lowest number that is neither stored nor given up.
     next: u64,
@@ -94,7 +92,6 @@ impl Hub {
         Some(Position::of(number, &lines))
     }
 
-    /// Returns the directory of a stream-protocol session.
     pub(crate) fn root(&self, id: u64) -> Option<PathBuf> {
         Some(self.session(id)?.directory.as_ref()?.borrow().path().to_owned())
     }

@@ -10,7 +10,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use tracepoint_wire::stream::{Hello, NO_SEQ, Sync, SyncEntry};
 
-/// State of a published session.
 #[derive(Debug)]
 pub(crate) struct PublishedSession {
     log: LogWriter,
@@ -67,7 +66,7 @@ impl Hub {
 
     /// Records a synchronisation point, whose handles are this collector's. All messages of one point have the same number.
     pub(super) fn keep_sync(&mut self, id: u64, sync: &Sync) {
-        let key = |entry: &SyncEntry| Some((*entry, self.stream(entry.handle)?.ordered.as_ref()?.key()));
+        let key = |entry: &SyncEntry| Some((*entry, self.stream(entry.handle)?.ordered.as_ref()?.key));
         let keys: Vec<_> = sync.entries.iter().filter_map(key).collect();
         let Some(published) = self.published(id) else { return };
         let entry = |(entry, key)| Some(SyncEntry { handle: published.log.number_of(key)?, ..entry });

@@ -18,7 +18,6 @@ const REFUSAL_PAUSE: Duration = Duration::from_secs(10);
 const TOLD_EACH: u64 = 10;
 const MAX_TOLD: usize = 256;
 
-/// The resources that sessions and streams share.
 #[derive(Debug)]
 pub(crate) struct Room {
     sessions: Shares,
@@ -134,7 +133,7 @@ impl Hub {
         let closing: Vec<u64> = self.sessions.iter().filter(|(_, it)| !it.is_open()).filter_map(of_address).collect();
         if is_urgent {
             for id in &closing {
-                self.sessions.get_mut(id).into_iter().for_each(Session::hurry);
+                self.sessions.get_mut(id).into_iter().for_each(|session| session.is_hurried = true);
                 self.tidy(*id, now);
             }
         }

@@ -30,7 +30,6 @@ pub(crate) struct Session {
     pub(crate) published: usize,
     /// The sender's address.
     pub(crate) peer: Option<IpAddr>,
-    /// Attached viewers.
     pub(crate) viewers: usize,
     /// Set if index files are written.
     pub(crate) is_indexed: bool,
@@ -40,7 +39,7 @@ pub(crate) struct Session {
     pub(crate) streamed: Option<StreamedSession>,
     admission: Admission,
     /// Set when its resources are needed: at its end it waits neither for packets nor for viewers.
-    is_hurried: bool,
+    pub(super) is_hurried: bool,
     state: State,
 }
 
@@ -124,15 +123,6 @@ impl Session {
     /// Returns the memory for its packets.
     pub(crate) const fn memory(&self) -> &SenderMemory {
         &self.admission.memory
-    }
-
-    /// Makes the session's end wait for nothing.
-    pub(super) const fn hurry(&mut self) {
-        self.is_hurried = true;
-    }
-
-    pub(super) const fn is_hurried(&self) -> bool {
-        self.is_hurried
     }
 
     pub(crate) fn begin_closing(&mut self, now: Instant) {

@@ -33,7 +33,6 @@ struct Rotation {
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub(crate) session: u64,
-    /// The number of its trace.
     pub(crate) trace: u64,
     pub(crate) place: Place,
     /// Set once viewers may see it.
@@ -112,7 +111,7 @@ impl Stream {
 
     /// Returns whether the sender has ended the stream and the storage has not been asked yet to close its files.
     pub(super) fn is_ending(&self) -> bool {
-        self.end != End::Closing && self.ordered.as_ref().is_some_and(OrderedStream::has_end)
+        self.end != End::Closing && self.ordered.as_ref().is_some_and(|ordered| ordered.end.is_some())
     }
 
     /// Returns the final counts of an ended stream, once nothing is missing.
@@ -139,7 +138,7 @@ impl Stream {
         let share = if self.rotation.is_none() { self.next_share()? } else { None };
         let place = Place { directory, ..self.place.clone() };
         let files = place.create(0)?;
-        let share = self.rotation.take().map_or(share, |earlier| earlier.files.into_share());
+        let share = self.rotation.take().map_or(share, |earlier| earlier.files.share);
         self.rotation = Some(Rotation { from, files: with(files, share), directory: place.directory });
         // All earlier packets have arrived.
         let is_due = self.place.is_metadata() || self.last_number.map_or(0, |last| last.saturating_add(1)) >= from;

@@ -14,7 +14,6 @@ use tokio::sync::Notify;
 pub(crate) struct StreamedSession {
     /// Identifies the session when its sender reconnects.
     pub(crate) key: [u8; 16],
-    /// The trace's uuid.
     pub(crate) trace: [u8; 16],
     /// The token in packets' connections and datagrams; random, new for each control connection.
     pub(crate) token: [u8; 16],

@@ -34,7 +34,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 pub(super) const DETACHED_TIME: Duration = Duration::from_secs(60);
 
 impl Hub {
-    /// Returns the state of a stream-protocol session.
     pub(crate) fn streamed(&mut self, id: u64) -> Option<&mut StreamedSession> {
         self.session_mut(id)?.streamed.as_mut()
     }
@@ -88,7 +87,7 @@ impl Hub {
         let handle = tracepoint_wire::stream::route_of(&wire).map(|route| route.handle);
         let stream = handle.ok().and_then(|handle| self.stream_of(id, handle));
         let Some(ordered) = stream.and_then(|stream| stream.ordered.as_mut()) else { return false };
-        let Ok((route, arrived)) = unwrap(wire, memory, ordered.key(), ordered.largest()) else {
+        let Ok((route, arrived)) = unwrap(wire, memory, ordered.key, ordered.largest) else {
             self.counts.damaged += 1;
             return false;
         };
@@ -108,7 +107,6 @@ impl Hub {
         *count += 1;
     }
 
-    /// Handles a datagram with a valid token.
     pub(crate) fn datagram(&mut self, id: u64, datagram: &Datagram<'_>, now: Instant) {
         let header = datagram.header;
         if let Some(streamed) = self.streamed(id) {
@@ -119,7 +117,7 @@ impl Hub {
         }
         let ordered = self.stream_of(id, header.handle).and_then(|stream| stream.ordered.as_mut());
         let Some(ordered) = ordered else { return };
-        if u64::from(header.total) > u64::from(ordered.largest()) + 32 || !ordered.reorder.wants(header.seq) {
+        if u64::from(header.total) > u64::from(ordered.largest) + 32 || !ordered.reorder.wants(header.seq) {
             let is_late = ordered.is_late(header.seq);
             return self.count_unwanted(is_late);
         }
@@ -136,7 +134,6 @@ impl Hub {
         }
     }
 
-    /// Handles a synchronisation message.
     pub(crate) fn sync(&mut self, id: u64, sync: &Sync, now: Instant) {
         self.align(id, sync);
         #[cfg(feature = "nats")]
@@ -145,7 +142,7 @@ impl Hub {
             if let Some(ordered) = self.stream_of(id, entry.handle).and_then(|stream| stream.ordered.as_mut()) {
                 ordered.sync(entry.last, entry.time, now);
                 if entry.last != u64::MAX {
-                    self.storage().give(entry.handle, Job::Release { upto: entry.last });
+                    self.storage.give(entry.handle, Job::Release { upto: entry.last });
                 }
                 self.advance(entry.handle, now);
             }
@@ -217,18 +214,17 @@ impl Hub {
         }
     }
 
-    /// Records the end of a stream.
     pub(crate) fn end_stream(&mut self, id: u64, end: ClosedStream, now: Instant) {
         if let Some(ordered) = self.stream_of(id, end.handle).and_then(|stream| stream.ordered.as_mut()) {
             ordered.end(end, now);
             #[cfg(feature = "nats")]
-            let key = ordered.key();
+            let key = ordered.key;
             #[cfg(feature = "nats")]
             if let Err(why) = self.log(id, |log| log.end(key, end)) {
                 self.say(format!("{why:#}"));
             }
             // No further synchronisation releases the last packets. Their events are counted like those of other packets.
-            self.storage().give(end.handle, Job::Release { upto: u64::MAX });
+            self.storage.give(end.handle, Job::Release { upto: u64::MAX });
         }
     }
 
@@ -244,7 +240,7 @@ impl Hub {
             }
         }
         for handle in streamed.streams.values().copied().chain([streamed.metadata]) {
-            if self.streams.get(&handle).is_some_and(|stream| !stream.view.is_closed()) {
+            if self.streams.get(&handle).is_some_and(|stream| !stream.view.is_closed) {
                 self.storage.drop_waiting(handle);
             }
         }
@@ -289,7 +285,6 @@ impl Hub {
         ordered.any(|ordered| ordered.reorder.is_waiting())
     }
 
-    /// Returns the names of a session's streams.
     #[cfg(feature = "nats")]
     pub(crate) fn stream_names(&self, id: u64) -> Vec<String> {
         let streamed = self.session(id).and_then(|session| session.streamed.as_ref());
@@ -297,7 +292,6 @@ impl Hub {
         handles.filter_map(|handle| Some(self.stream(*handle)?.place.channel.clone())).collect()
     }
 
-    /// Returns the number of stored metadata bytes.
     pub(crate) fn stored_metadata(&mut self, id: u64) -> u64 {
         let Some(handle) = self.streamed(id).map(|streamed| streamed.metadata) else { return 0 };
         self.stream(handle)
@@ -314,11 +308,10 @@ impl Hub {
         })
     }
 
-    /// Returns whether all streams of the session are closed.
     pub(crate) fn is_all_closed(&mut self, id: u64) -> bool {
         let handles: Vec<_> =
             self.streamed(id).map_or_else(Vec::new, |streamed| streamed.streams.values().copied().collect());
-        handles.iter().all(|handle| self.stream(*handle).is_none_or(|stream| stream.view.is_closed()))
+        handles.iter().all(|handle| self.stream(*handle).is_none_or(|stream| stream.view.is_closed))
     }
 
     /// Closes the streams of the session that are complete, and returns their final counts.

@@ -126,7 +126,6 @@ pub(crate) fn text(metadata: &View) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// Returns the number of events in a packet.
 fn decoded(segment: &Segment, offset: u64, index: &Index, metadata: &Metadata) -> u64 {
     let mut packet = vec![0; usize::try_from(index.packet_size / 8).unwrap_or_default()];
     let is_read = segment.data.read_exact_at(&mut packet, offset).is_ok();

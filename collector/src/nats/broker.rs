@@ -62,7 +62,6 @@ pub(crate) struct Broker {
     pub(super) leases: kv::Store,
 }
 
-/// A message of the stream.
 #[derive(Debug)]
 pub(super) struct StoredMessage {
     pub(super) sequence: u64,
@@ -107,7 +106,6 @@ impl Broker {
         self.client.server_info().max_payload
     }
 
-    /// Lists the traces of which the broker has messages.
     pub(super) async fn traces(&self) -> Result<Vec<TraceSubject>, BrokerError> {
         let failed = |error: &dyn Error| BrokerError::new("list the traces of the broker", error);
         let info = self.stream.info_builder().subjects(ALL_HELLOS).fetch().await.map_err(|error| failed(&error))?;
@@ -128,7 +126,6 @@ impl Broker {
         )
     }
 
-    /// Returns the sequence of a trace's last message.
     pub(super) async fn last(&self, trace: &TraceSubject) -> Result<Option<u64>, BrokerError> {
         let found = self.stream.get_last_raw_message_by_subject(&trace.all()).await;
         found_or_none(found.map(|message| message.sequence))
@@ -155,13 +152,11 @@ impl Broker {
         self.stream.create_consumer(config).await.map_err(|error| BrokerError::new("make a consumer", &error))
     }
 
-    /// Removes a subject's messages below this sequence.
     pub(super) async fn purge_below(&self, subject: &str, sequence: u64) -> Result<(), BrokerError> {
         let purge = self.stream.purge().filter(subject).sequence(sequence);
         purge.await.map(drop).map_err(|error| BrokerError::new("purge", &error))
     }
 
-    /// Removes all messages of a trace.
     pub(super) async fn purge_all(&self, trace: &TraceSubject) -> Result<(), BrokerError> {
         let purge = self.stream.purge().filter(trace.all());
         purge.await.map(drop).map_err(|error| BrokerError::new("purge a trace", &error))

@@ -1,9 +1,9 @@
 //! State shared by the tasks of all traces.
 
 use super::owner::Owner;
-use super::settings::Settings;
 use super::stale::StaleTrace;
 use crate::broker_status::CollectStatus;
+use crate::options::NatsOptions;
 use crate::shared::ServerState;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use std::rc::Rc;
 pub(super) struct CollectorContext {
     pub(super) shared: Rc<ServerState>,
     pub(super) status: Rc<CollectStatus>,
-    pub(super) settings: Settings,
+    pub(super) settings: NatsOptions,
     pub(super) owner: Owner,
     /// Keys of the traces that this collector has leases on.
     pub(super) mine: RefCell<BTreeSet<String>>,

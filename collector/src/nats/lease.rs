@@ -43,7 +43,6 @@ pub(super) struct Lease {
     ended: Vec<EndedEpoch>,
 }
 
-/// The end of an earlier epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct EndedEpoch {
     owner: String,

@@ -44,7 +44,6 @@ impl Preamble {
         self.control.iter().filter_map(|payload| control_frames(payload).ok()).flatten()
     }
 
-    /// Returns the metadata so far.
     pub(super) fn metadata(&self) -> Vec<u8> {
         let mut text = Vec::new();
         for frame in self.frames() {

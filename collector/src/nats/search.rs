@@ -4,10 +4,10 @@ use super::broker::{Broker, BrokerError};
 use super::context::CollectorContext;
 use super::lease::{Lease, OwnedLease, State};
 use super::owner::Owner;
-use super::settings::Settings;
 use super::stale;
 use super::trace;
 use crate::broker_status::CollectStatus;
+use crate::options::NatsOptions;
 use crate::shared::ServerState;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ const MAX_SHARES: u32 = 50;
 type Seen = BTreeMap<String, (u64, Instant)>;
 
 /// Collects traces until the collector ends.
-pub(crate) async fn search(shared: Rc<ServerState>, status: Rc<CollectStatus>, settings: Settings, owner: Owner) {
+pub(crate) async fn search(shared: Rc<ServerState>, status: Rc<CollectStatus>, settings: NatsOptions, owner: Owner) {
     let former = stale::find(&shared.hub.borrow().output);
     let of = Rc::new(CollectorContext {
         shared,
@@ -88,7 +88,6 @@ async fn connect(of: &CollectorContext) -> Option<Broker> {
     None
 }
 
-/// Checks all traces once.
 async fn round(
     of: &Rc<CollectorContext>,
     broker: &Broker,

@@ -70,7 +70,6 @@ enum End {
     Lost(Position),
 }
 
-/// A trace on which this collector has the lease.
 struct Trace {
     of: Rc<CollectorContext>,
     broker: Broker,

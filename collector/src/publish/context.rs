@@ -1,7 +1,7 @@
 //! State shared by the tasks of all traces.
 
-use super::settings::Settings;
 use crate::broker_status::PublishStatus;
+use crate::options::PublishOptions;
 use crate::shared::ServerState;
 use crate::spool::Spool;
 use std::rc::Rc;
@@ -15,14 +15,14 @@ const PART: usize = 4;
 pub(super) struct PublisherContext {
     pub(super) shared: Rc<ServerState>,
     pub(super) status: Rc<PublishStatus>,
-    pub(super) settings: Settings,
+    pub(super) settings: PublishOptions,
     /// Bytes of packets that may be in flight.
     room: Arc<Semaphore>,
     all_room: usize,
 }
 
 impl PublisherContext {
-    pub(super) fn new(shared: Rc<ServerState>, status: Rc<PublishStatus>, settings: Settings) -> Self {
+    pub(super) fn new(shared: Rc<ServerState>, status: Rc<PublishStatus>, settings: PublishOptions) -> Self {
         let all_room = (shared.all_memory / PART).min(u32::MAX as usize);
         let room = Arc::new(Semaphore::new(all_room));
         Self { shared, status, settings, room, all_room }

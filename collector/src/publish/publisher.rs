@@ -3,8 +3,8 @@
 use super::context::PublisherContext;
 use super::link::{Link, LinkError};
 use super::session::{self, End};
-use super::settings::Settings;
 use crate::broker_status::PublishStatus;
+use crate::options::PublishOptions;
 use crate::shared::ServerState;
 use crate::spool::{LOG, Spool};
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +33,7 @@ struct Publisher {
 }
 
 /// Publishes until the collector ends.
-pub(crate) async fn publish(shared: Rc<ServerState>, status: Rc<PublishStatus>, settings: Settings) {
+pub(crate) async fn publish(shared: Rc<ServerState>, status: Rc<PublishStatus>, settings: PublishOptions) {
     let output = shared.hub.borrow().output.clone();
     let mut publisher = Publisher {
         of: Rc::new(PublisherContext::new(shared, status, settings)),

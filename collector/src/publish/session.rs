@@ -315,18 +315,16 @@ impl Session {
         Ok(())
     }
 
-    /// Publishes the end of the trace.
     async fn close(&mut self) -> Result<(), End> {
         self.greet().await?;
         for message in self.spool.end() {
             self.publish_now(message).await?;
         }
         Position::done(&self.spool.root)?;
-        self.of.shared.hub.borrow().storage().resized(0, self.spool.log_size());
+        self.of.shared.hub.borrow().storage.resized(0, self.spool.log_size());
         Ok(())
     }
 
-    /// Writes the position.
     fn save(&mut self) {
         self.saved.0 = Instant::now();
         self.of.count(&mut self.spool);

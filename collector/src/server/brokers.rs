@@ -2,7 +2,7 @@
 
 use super::{END_TIME, TICK};
 use crate::broker_status::{CollectStatus, PublishStatus};
-use crate::options::Options;
+use crate::options::{MIN_LEASE, NatsOptions, Options, PublishOptions};
 use crate::shared::ServerState;
 use crate::{nats, publish};
 use std::rc::Rc;
@@ -13,16 +13,16 @@ use tokio::time::sleep;
 /// The tasks to start.
 #[derive(Debug)]
 pub(super) struct Brokers {
-    collects: Option<(nats::Settings, nats::Owner, Rc<CollectStatus>)>,
-    publishes: Option<(publish::Settings, Rc<PublishStatus>)>,
+    collects: Option<(NatsOptions, nats::Owner, Rc<CollectStatus>)>,
+    publishes: Option<(PublishOptions, Rc<PublishStatus>)>,
 }
 
 impl Brokers {
     /// Creates the tasks' state. `owner` is for leases.
     pub(super) fn new(options: &Options, owner: Option<nats::Owner>) -> Self {
-        let collects = options.nats.clone().zip(owner);
+        let takes = options.nats.clone().map(|nats| NatsOptions { lease: nats.lease.max(MIN_LEASE), ..nats });
         Self {
-            collects: collects.map(|(settings, owner)| (settings, owner, Rc::default())),
+            collects: takes.zip(owner).map(|(settings, owner)| (settings, owner, Rc::default())),
             publishes: options.publish.clone().map(|settings| {
                 let status = Rc::new(PublishStatus::new(settings.flush));
                 (settings, status)

@@ -29,11 +29,11 @@ pub(super) async fn control(
     loop {
         let (mut replies, mut needed, mut end) = (Vec::new(), 1, None);
         while end.is_none() {
-            if of.state.is_streamed() && connection.bytes().len() < FRAME_HEADER {
+            if of.state.is_streamed && connection.bytes().len() < FRAME_HEADER {
                 needed = FRAME_HEADER;
                 break;
             }
-            if of.state.is_streamed() && matches!(FrameHeader::decode(connection.bytes()), Some(Ok(_))) {
+            if of.state.is_streamed && matches!(FrameHeader::decode(connection.bytes()), Some(Ok(_))) {
                 connection.write(&replies).await.context("the sender takes no answer")?;
                 return super::streamed::control(Rc::clone(&of.shared), connection, peer.ip().into()).await;
             }
@@ -60,7 +60,7 @@ pub(super) async fn control(
                         None => None,
                     }
                 }
-                Command::CreateSession(_) | Command::AddStream(_) if of.state.may_open() => {
+                Command::CreateSession(_) | Command::AddStream(_) if of.state.takes_stock => {
                     room(&of.shared, peer.ip().into(), of.state.session()).await;
                     None
                 }

@@ -38,7 +38,7 @@ pub(super) async fn control(
         state: StreamControl::new(offer, address),
         ended: |control, hub, now| control.ended(hub, now),
     };
-    let mut deadlines = Deadlines::new(connection.began(), Instant::now());
+    let mut deadlines = Deadlines::new(connection.began, Instant::now());
     loop {
         let mut out = Vec::new();
         let unread = connection.bytes().len();

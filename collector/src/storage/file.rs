@@ -22,7 +22,7 @@ pub(crate) struct Files {
     entries: u64,
     /// For metadata without bytes.
     unnamed: Option<UnnamedMetadata>,
-    share: Option<Arc<Share>>,
+    pub(crate) share: Option<Arc<Share>>,
 }
 
 /// The directory of a metadata file that gets its name with its first bytes. Readers would take a directory with an empty one for a damaged trace.
@@ -183,11 +183,6 @@ impl Files {
     /// Attaches the sender's share, which is held as long as the files are open anywhere.
     pub(crate) fn with(self, share: impl Into<Arc<Share>>) -> Self {
         Self { share: Some(share.into()), ..self }
-    }
-
-    /// Closes the files and returns their share.
-    pub(crate) fn into_share(self) -> Option<Arc<Share>> {
-        self.share
     }
 
     /// Returns the tracer's number of the last packet.

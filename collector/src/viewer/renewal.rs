@@ -33,7 +33,7 @@ pub(super) struct ViewedSession {
     /// Number of renewals.
     renewals: u64,
     /// The latest time reported before the last renewal.
-    floor: u64,
+    pub(super) floor: u64,
     /// Positions in streams that are to be announced again.
     places: HashMap<u64, Cursor>,
     /// Streams that ended before a renewal.
@@ -59,11 +59,6 @@ impl ViewedSession {
 
     pub(super) fn has_passed(&self, handle: u64) -> bool {
         self.passed.contains(&handle)
-    }
-
-    /// Returns the earliest time of events that can still be shown.
-    pub(super) const fn floor(&self) -> u64 {
-        self.floor
     }
 
     /// Removes and returns the position in a stream that was announced before the last renewal.

@@ -222,7 +222,7 @@ fn half_open_connections_do_not_keep_others_out() {
     let place = TempDir::new_in("/dev/shm").expect("a directory");
     let output = place.path().join("out");
     // At most 32 connections of each kind.
-    let mut collector = Running::with(Options::new(&output).open_files(256));
+    let mut collector = Running::with(Options { open_files: Some(256), ..Options::new(&output) });
     let addresses = collector.addresses;
     let mut known = Sender::connect(&addresses);
     known.open(session("known"));

@@ -214,7 +214,7 @@ fn data_of_one_sender_do_not_reach_another() {
 fn parts_of_packets_do_not_take_all_memory() {
     let place = TempDir::new_in("/dev/shm").expect("a directory");
     let memory = 16 << 20;
-    let mut collector = Running::with(Options::new(place.path()).memory(memory));
+    let mut collector = Running::with(Options { memory, ..Options::new(place.path()) });
     let addresses = collector.addresses;
     let network = super::stream_sender::Network::new(1, 0);
     let mut evil = StreamSender::open(addresses.control, addresses.data, 2, Some(network));

@@ -11,7 +11,7 @@ use tracepoint_reader::account::Account;
 /// many chunks the fifth one's account counts as removed, which of the first two still exist, and the collector's messages.
 fn removed(blocks: bool) -> (u64, [bool; 2], Vec<String>) {
     let place = TempDir::new_in("/dev/shm").expect("a directory");
-    let collector = Running::with(Options::new(place.path()).rotate_size(1).keep(2));
+    let collector = Running::with(Options { rotate_size: Some(1), keep: Some(2), ..Options::new(place.path()) });
     let mut sender = StreamSender::open(collector.addresses.control, collector.addresses.data, 1, None);
     let (handle, _) = sender.announce(0);
     sender.say_metadata(0, &[METADATA, EVENT].concat());

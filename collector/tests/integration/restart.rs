@@ -19,9 +19,8 @@ const RATE: &str = "TRACEPOINT_COLLECTOR_RATE";
 #[test]
 fn collector_process() {
     let Some(output) = std::env::var_os(OUTPUT) else { return };
-    let options = Options::new(output);
-    let rate = std::env::var(RATE).ok().map(|rate| rate.parse().expect("a number"));
-    let mut collector = Running::with(rate.map_or(options.clone(), |rate| options.write_rate(rate)));
+    let write_rate = std::env::var(RATE).ok().map(|rate| rate.parse().expect("a number"));
+    let mut collector = Running::with(Options { write_rate, ..Options::new(output) });
     let Addresses { control, data, live, .. } = collector.addresses;
     println!("\nlistening {control} {data} {live}");
     collector.until(|_| false);
@@ -118,7 +117,7 @@ fn check(directory: &Path, name: &str, handle: u64, acknowledged: u64) {
 #[test]
 fn a_used_up_quota_stops_senders_and_is_told() {
     let place = tempfile::TempDir::new_in("/dev/shm").expect("a directory");
-    let mut collector = Running::with(Options::new(place.path()).quota(10_000));
+    let mut collector = Running::with(Options { quota: Some(10_000), ..Options::new(place.path()) });
     let mut sender = Sender::connect(&collector.addresses);
     let path = sender.open(session("full"));
     let handle = sender.add(stream("c_0"));

@@ -27,7 +27,8 @@ impl Running {
 
     pub(crate) fn with(options: Options) -> Self {
         let any = "127.0.0.1:0".parse().expect("an address");
-        let collector = Collector::bind(options.control(any).data(any).live(any)).expect("a collector");
+        let options = Options { control: any, data: any, live: any, ..options };
+        let collector = Collector::bind(options).expect("a collector");
         let addresses = collector.addresses();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);

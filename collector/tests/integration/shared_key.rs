@@ -15,13 +15,9 @@ use tracepoint_wire::stream::{
 const KEY: &[u8] = b"a key that both sides have";
 const NONCE: [u8; 32] = [3; 32];
 
-fn with_key(place: &Path, allows_stock: bool) -> Running {
-    let options = Options::new(place).key(SharedKey::new(KEY).expect("a key"));
-    Running::with(if allows_stock {
-        options.allow_stock(["127.0.0.1/32".parse().expect("a network")])
-    } else {
-        options
-    })
+fn with_key(place: &Path, with_stock: bool) -> Running {
+    let allow_stock = with_stock.then(|| "127.0.0.1/32".parse().expect("a network")).into_iter().collect();
+    Running::with(Options { key: SharedKey::new(KEY), allow_stock, ..Options::new(place) })
 }
 
 fn say(stream: &mut TcpStream, message: &ToCollector<'_>) {
@@ -132,7 +128,8 @@ fn senders_without_the_key_do_not_keep_others_out() {
     let place = TempDir::new_in("/dev/shm").expect("a directory");
     let key = SharedKey::new(KEY).expect("a key");
     // One address gets 16 control connections.
-    let collector = Running::with(Options::new(place.path()).key(key.clone()).open_files(256));
+    let options = Options { key: Some(key.clone()), open_files: Some(256), ..Options::new(place.path()) };
+    let collector = Running::with(options);
     let idle: Vec<_> = (0..20).map(|_| challenged(&collector.addresses)).collect();
     let (mut stream, nonce) = challenged(&collector.addresses);
     let handshake = Handshake { session: [9; 16], sender: NONCE, collector: nonce };
@@ -176,12 +173,14 @@ fn without_a_key_a_collector_is_for_this_machine() {
     let place = TempDir::new_in("/dev/shm").expect("a directory");
     let [any, local, mapped] =
         ["0.0.0.0:0", "127.0.0.1:0", "[::ffff:127.0.0.1]:0"].map(|it| it.parse().expect("an address"));
-    let options = || Options::new(place.path()).control(local).data(local).live(local);
-    for open in [options().control(any), options().data(any), options().live(any)] {
+    let options = || Options { control: local, data: local, live: local, ..Options::new(place.path()) };
+    let open =
+        [Options { control: any, ..options() }, Options { data: any, ..options() }, Options { live: any, ..options() }];
+    for open in open {
         let error = Collector::bind(open.clone()).expect_err("no key").to_string();
         assert!(error.starts_with("cannot listen without a shared key") && error.contains("--no-key"), "{error}");
-        Collector::bind(open.clone().without_key()).expect("everybody is taken");
-        Collector::bind(open.key(SharedKey::new(KEY).expect("a key"))).expect("a collector");
+        Collector::bind(Options { without_key: true, ..open.clone() }).expect("everybody is taken");
+        Collector::bind(Options { key: SharedKey::new(KEY), ..open }).expect("a collector");
     }
-    Collector::bind(options().control(mapped)).expect("a loopback address");
+    Collector::bind(Options { control: mapped, ..options() }).expect("a loopback address");
 }

@@ -13,7 +13,7 @@ use tracepoint_wire::stream::ErrorCode;
 const FILES: usize = 256;
 
 fn collector(place: &TempDir) -> Running {
-    Running::with(Options::new(place.path()).files(FILES))
+    Running::with(Options { files: Some(FILES), ..Options::new(place.path()) })
 }
 
 fn open(from: Ipv4Addr, addresses: &Addresses, key: u8) -> StreamSender {
@@ -139,7 +139,8 @@ fn a_stock_sender_that_adds_streams_without_end_keeps_out_no_other() {
 #[test]
 fn chunks_of_one_address_take_no_files_from_others() {
     let place = TempDir::new_in("/dev/shm").expect("a directory");
-    let mut collector = Running::with(Options::new(place.path()).files(FILES).rotate_size(1));
+    let mut collector =
+        Running::with(Options { files: Some(FILES), rotate_size: Some(1), ..Options::new(place.path()) });
     let addresses = collector.addresses;
     let mut sender = open(HERE, &addresses, 1);
     sender.say_metadata(0, &[METADATA, EVENT].concat());

@@ -107,7 +107,8 @@ fn a_sender_that_gives_up_is_told_what_is_stored() {
         [(vec![0, 2, 3], 1 << 20, 3, 1), (vec![0, 1, 2, 3, 4], 3 * size + size / 2, 3, 3)]
     {
         let place = place();
-        let collector = Running::with(Options::new(place.path()).quota(quota).gap_time(Duration::from_secs(60)));
+        let gap_time = Duration::from_secs(60);
+        let collector = Running::with(Options { quota: Some(quota), gap_time, ..Options::new(place.path()) });
         let mut sender = StreamSender::open(collector.addresses.control, collector.addresses.data, 1, None);
         sender.asked = Asked::Ignores;
         let handle = sender.announce(0).0;
@@ -166,7 +167,7 @@ fn bad_networks_lose_what_cannot_be_sent_again_and_say_so() {
     for seed in 0..8 {
         for (loss, resends) in [(0, true), (5, true), (30, true), (5, false)] {
             let place = place();
-            let options = Options::new(place.path()).gap_time(Duration::from_secs(1));
+            let options = Options { gap_time: Duration::from_secs(1), ..Options::new(place.path()) };
             let collector = Running::with(options);
             let network = Network::new(seed * 4 + loss, loss);
             let mut sender =

@@ -10,7 +10,7 @@ const DISCARD: u16 = 9;
 /// `--collect-at`: an address and the port for control connections; data connections use the next port.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CollectAt {
-    ip: IpAddr,
+    pub(super) ip: IpAddr,
     port: Option<u16>,
 }
 
@@ -35,10 +35,6 @@ impl CollectAt {
         // Two free ports, or two consecutive given ones, so that a firewall can open them.
         let data = self.port.map_or(0, |port| port + 1);
         [self.port.unwrap_or(0), data].map(|port| SocketAddr::new(self.ip, port))
-    }
-
-    pub(super) const fn ip(self) -> IpAddr {
-        self.ip
     }
 }
 

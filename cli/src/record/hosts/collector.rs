@@ -11,10 +11,9 @@ use std::thread::{self, JoinHandle};
 use tracepoint_collector::{Addresses, CollectError, Collector, Counts, IpNet, Options};
 use tracepoint_wire::stream::SharedKey;
 
-/// A running collector.
 #[derive(Debug)]
 pub(super) struct CollectorThread {
-    addresses: Addresses,
+    pub(super) addresses: Addresses,
     thread: JoinHandle<Result<Counts, CollectError>>,
     /// Set by this command, read by the collector.
     is_over: Arc<AtomicBool>,
@@ -31,8 +30,14 @@ impl CollectorThread {
         max_size: u64,
     ) -> Result<Self, Failure> {
         let viewers = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let options = Options::new(output).control(control).data(data).live(viewers).key(key);
-        let collector = Collector::bind(options.allow_stock_viewers([IpNet::from(viewers.ip())]))?;
+        let collector = Collector::bind(Options {
+            control,
+            data,
+            live: viewers,
+            key: Some(key),
+            allow_stock_viewers: vec![IpNet::from(viewers.ip())],
+            ..Options::new(output)
+        })?;
         let addresses = collector.addresses();
         let (is_over, is_full) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let (over, full) = (Arc::clone(&is_over), Arc::clone(&is_full));
@@ -49,10 +54,6 @@ impl CollectorThread {
             })
         })?;
         Ok(Self { addresses, thread, is_over, is_full })
-    }
-
-    pub(super) const fn addresses(&self) -> Addresses {
-        self.addresses
     }
 
     /// True if the traces have the maximum size, or the collector has failed.

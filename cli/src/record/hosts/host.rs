@@ -36,7 +36,6 @@ struct HostOutput {
     ended: u8,
 }
 
-/// A host on which this command records.
 #[derive(Debug)]
 pub(super) struct Host {
     pub(super) name: String,
@@ -181,7 +180,6 @@ impl Host {
         self.input = None;
     }
 
-    /// Kills the remote shell, if it has not ended.
     pub(super) fn kill(&mut self) {
         self.end();
         if self.status.is_none() {

@@ -10,7 +10,6 @@ use std::io::{self, Write};
 use std::path::Path;
 use tracepoint_collector::Counts;
 
-/// The results of all hosts.
 #[derive(Debug)]
 pub(in crate::record) struct HostsReport {
     hosts: Vec<OneHost>,

@@ -42,7 +42,6 @@ impl Hub {
         self.sessions().find(|(_, session)| has_key(session)).map(|(id, _)| id)
     }
 
-    /// Returns whether a session has this stream.
     pub(crate) fn has_stream(&self, id: u64, announce: &Announce<'_>) -> bool {
         let streamed = self.session(id).and_then(|session| session.streamed.as_ref());
         streamed.is_some_and(|streamed| streamed.streams.contains_key(&(announce.class, announce.instance)))
@@ -176,7 +175,7 @@ impl Hub {
         let next = files.last_number().map_or(line.next, |last| last + 1);
         let handle = self.open_stream(id, place, files).ok_or_else(gone)?;
         if let Some(stream) = self.streams.get_mut(&handle) {
-            stream.view.set_class(announce.class.into());
+            stream.view.stream_class = Some(announce.class.into());
             let tally = Tally::of(&stream.view, line.before);
             stream.ordered = Some(OrderedStream::new(key, announce.packet_size, next, tally));
         }

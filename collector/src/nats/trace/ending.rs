@@ -10,7 +10,6 @@ use tokio::time::sleep;
 const END_TIME: Duration = Duration::from_secs(10);
 
 impl Trace {
-    /// Ends the trace here.
     pub(super) async fn finish(mut self, end: End) {
         let at = match end {
             End::Lost(at) => {

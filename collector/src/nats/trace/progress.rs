@@ -130,7 +130,6 @@ impl Trace {
         committed
     }
 
-    /// Purges stored packets from the broker.
     async fn purge(&mut self) {
         let (at, upto) = self.purged;
         let sequence = self.held.lease.sequence;

@@ -151,7 +151,7 @@ fn an_account_that_comes_while_a_chunk_is_removed_counts_it() {
 fn a_sender_that_waits_no_longer_leaves_nothing_behind() {
     let mut one = OfOne::new(9);
     assert!(one.hub.pass_gaps(one.id));
-    assert_eq!(one.hub.storage().impatient(), 2, "the stream and the metadata");
+    assert_eq!(one.hub.storage.impatient(), 2, "the stream and the metadata");
     one.hub.viewer(one.id, true, one.now);
     one.hub.close_session(one.id, one.now);
     for _ in 0..2 {
@@ -161,5 +161,5 @@ fn a_sender_that_waits_no_longer_leaves_nothing_behind() {
         one.tell(closed);
     }
     assert!(one.hub.pass_gaps(one.id));
-    assert_eq!(one.hub.storage().impatient(), 0);
+    assert_eq!(one.hub.storage.impatient(), 0);
 }
