@@ -1,7 +1,7 @@
 //! `tracectl bandwidth`: the bandwidth cap of a run directory, shared by all senders.
 
 use crate::argument_error::ArgumentError;
-use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use crate::failure::{Outcome, VerbResult};
 use crate::session::controller;
 use crate::{message, output, units};
 use clap::Args;
@@ -19,14 +19,12 @@ const MEASURED: Duration = Duration::from_secs(1);
 /// running sessions. Events that exceed it are lost, and counted under `bandwidth`. Control messages and synchronisation points are not limited. A
 /// session can have its own, lower cap (`--max-bandwidth`).
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
   tracectl bandwidth             show the cap, and what is sent within a second
   tracectl bandwidth 2M/s        send 2 MiB per second at most
   tracectl bandwidth off         no limit
-  tracectl bandwidth --json | jq .rate
-
-{EXIT_CODES}"))]
+  tracectl bandwidth --json | jq .rate")]
 pub(crate) struct Bandwidth {
     /// Bytes per second, such as `500K/s`; or `off`. Without it, the cap is shown
     #[arg(value_name = "RATE|off", value_parser = cap)]

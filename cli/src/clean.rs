@@ -1,6 +1,6 @@
 //! `tracectl clean`: removes the rings of sessions that are over.
 
-use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use crate::failure::{Outcome, VerbResult};
 use crate::session::{controller, leftover};
 use crate::{message, output, units};
 use clap::Args;
@@ -14,14 +14,12 @@ use tracepoint_controller::Leftover;
 /// Recorders and commands that were killed leave rings as well. Such rings are kept so that `tracectl recover` can make traces from them. Rings that
 /// a process records into, or that a recorder drains, are never removed, nor are those of existing sessions (`tracectl destroy --purge NAME`).
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
   tracectl clean                        remove what was left more than a day ago
   tracectl clean --older-than 1h
   tracectl clean --purge --dry-run      show what is there
-  tracectl clean --purge --json | jq '.removed[].bytes'
-
-{EXIT_CODES}"))]
+  tracectl clean --purge --json | jq '.removed[].bytes'")]
 pub(crate) struct Clean {
     /// Remove rings that were left at least this long ago
     #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "1d", conflicts_with = "purge")]

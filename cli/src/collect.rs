@@ -4,7 +4,7 @@ mod keyed;
 
 #[cfg(feature = "nats")]
 use crate::failure::Failure;
-use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use crate::failure::{Outcome, VerbResult};
 use crate::interrupt::Interrupt;
 use crate::progress::LiveLine;
 use crate::{message, output, units};
@@ -21,10 +21,9 @@ use tracepoint_collector::{MIN_LEASE, NatsOptions, PublishOptions};
 use tracepoint_wire::nats::{Broker, BrokerUrlError};
 
 #[cfg(feature = "nats")]
-const BROKER_EXAMPLES: &str = "  \
+const BROKER_EXAMPLES: &str = "
   tracectl collect -o /var/spool/traces --control 0.0.0.0:5342 --data 0.0.0.0:5343 --publish nats://broker.lan
-  tracectl collect -o /var/tmp/traces --nats nats://broker.lan    (stores what others publish)
-";
+  tracectl collect -o /var/tmp/traces --nats nats://broker.lan    (stores what others publish)";
 #[cfg(not(feature = "nats"))]
 const BROKER_EXAMPLES: &str = "";
 
@@ -41,9 +40,7 @@ Examples:
   tracectl collect -o /var/tmp/traces --control 0.0.0.0:5342 --data 0.0.0.0:5343 --live 0.0.0.0:5344 --quota 20G
   tracectl collect -o /var/tmp/traces --rotate-size 64M --keep 10
   lttng create shop --live --set-url=net://127.0.0.1              (LTTng sends to it)
-  babeltrace2 -i lttng-live net://127.0.0.1/host/HOST/shop        (and views it)
-{BROKER_EXAMPLES}
-{EXIT_CODES}"))]
+  babeltrace2 -i lttng-live net://127.0.0.1/host/HOST/shop        (and views it){BROKER_EXAMPLES}"))]
 pub(crate) struct Collect {
     /// The directory below which traces are stored; created if it does not exist
     #[arg(short, long, value_name = "DIR")]
@@ -170,7 +167,7 @@ impl Collect {
         let mut line = LiveLine::new();
         let counts = bound.collector.run(|report| {
             report.messages.iter().for_each(|text| message::note(text));
-            line.show_packets(report.counts.stored, || status(report));
+            line.show("packets", report.counts.stored, || status(report));
             !interrupt.is_requested()
         })?;
         drop(line);

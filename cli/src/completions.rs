@@ -1,6 +1,6 @@
 //! `tracectl completions`: shell completions. The shell runs this program to get the current candidates.
 
-use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
+use crate::failure::{Failure, Outcome, VerbResult};
 use crate::{help, output};
 use clap::Args;
 use clap_complete::env::Shells;
@@ -14,12 +14,10 @@ const VARIABLE: &str = "TRACECTL_COMPLETE";
 ///
 /// Besides verbs, options and files, they complete the ids of processes that can be traced (`--pid`) and the names of sessions.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
   tracectl completions bash > ~/.local/share/bash-completion/completions/tracectl
-  tracectl completions zsh > ~/.zfunc/_tracectl
-
-{EXIT_CODES}"))]
+  tracectl completions zsh > ~/.zfunc/_tracectl")]
 pub(crate) struct Completions {
     /// The shell
     #[arg(value_name = "SHELL")]

@@ -1,6 +1,6 @@
 //! `tracectl convert`: between dt files and CTF directories.
 
-use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use crate::failure::{Outcome, VerbResult};
 use crate::message::{self, counted};
 use crate::output;
 use crate::progress::Bar;
@@ -15,13 +15,11 @@ use tracepoint_reader::convert::{ConversionSummary, ConvertOptions, convert};
 /// `babeltrace2` and Trace Compass read the directory. Packets that were overwritten in the dt file are reported as lost. A dt file has one
 /// slot for each packet; with fewer slots (`--dt-slots`) it keeps the newest packets. PATH is not changed.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
   tracectl convert /var/tmp/shop.dt -o /tmp/shop && babeltrace2 /tmp/shop
   tracectl convert /tmp/trace -o /tmp/newest.dt --dt-slots 64
-  tracectl convert --json /var/tmp/shop.dt -o /tmp/shop | jq .packets
-
-{EXIT_CODES}"))]
+  tracectl convert --json /var/tmp/shop.dt -o /tmp/shop | jq .packets")]
 pub(crate) struct Convert {
     /// A dt file of a session, or a directory with one CTF trace
     #[arg(value_name = "PATH")]

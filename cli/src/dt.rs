@@ -5,7 +5,7 @@ mod hex;
 mod info;
 mod postamble;
 
-use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use crate::failure::{Outcome, VerbResult};
 use crate::message;
 use crate::verbs::verbs;
 use clap::Args;
@@ -17,13 +17,14 @@ use std::path::Path;
 /// Slots are shown oldest first. A slot that was being overwritten when its writer was killed is left out. A damaged slot is reported on the
 /// standard error, and the others are shown.
 #[derive(Debug, Args)]
-#[command(arg_required_else_help = true, after_help = format!("\
+#[command(
+    arg_required_else_help = true,
+    after_help = "\
 Examples:
   tracectl dt info ip_trace.dt
   tracectl dt dump --format 'src:u32/x len:u16 proto:u8' ip_trace.dt
-  tracectl dt postamble --raw ip_trace.dt > counters
-
-{EXIT_CODES}"))]
+  tracectl dt postamble --raw ip_trace.dt > counters"
+)]
 pub(crate) struct Dt {
     #[command(subcommand)]
     verb: Verb,

@@ -4,7 +4,7 @@ mod flame;
 mod stacks;
 mod target;
 
-use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
+use crate::failure::{Failure, Outcome, VerbResult};
 use crate::message::{self, counted};
 use crate::open::open;
 use crate::output;
@@ -33,7 +33,7 @@ use tracepoint_session_spec::check_fields;
 /// lost events, spans that had not ended, and spans that began before the trace. The trace is read once, in time order, and written
 /// at the same time, so that it may be larger than memory. docs/export.md describes each format.
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("format").required(true), after_help = format!("\
+#[command(group = ArgGroup::new("format").required(true), after_help = "\
 Examples:
   tracectl export --perfetto /tmp/trace.pftrace /tmp/trace         open it at https://ui.perfetto.dev
   tracectl export --chrome /tmp/trace.json --since -5s /tmp/trace
@@ -43,9 +43,7 @@ Examples:
   tracectl export --folded - --stacks calls /tmp/trace | inferno-flamegraph > calls.svg
   tracectl export --otlp /tmp/spans.jsonl /tmp/trace
   tracectl export --csv /tmp/slow.csv --filter 'duration_ns > 10ms' --json /var/tmp/shop.dt
-  tracectl export --parquet /srv/traces /tmp/trace                 docs/parquet.md
-
-{EXIT_CODES}"))]
+  tracectl export --parquet /srv/traces /tmp/trace                 docs/parquet.md")]
 pub(crate) struct Export {
     /// Perfetto's protobuf: tracks of processes and threads, slices, instants, counters, flows
     #[arg(long, help_heading = "Formats", value_name = "OUT", group = "format")]
@@ -99,7 +97,6 @@ pub(crate) struct Export {
 }
 
 impl Export {
-    /// The output path.
     fn path(&self) -> Option<&Path> {
         let Self { perfetto, chrome, csv, folded, flame, otlp, otlp_protobuf, .. } = self;
         [perfetto, chrome, csv, folded, flame, otlp, otlp_protobuf].into_iter().flatten().map(PathBuf::as_path).next()
@@ -237,7 +234,6 @@ impl Export {
     }
 }
 
-/// The number of spans as text, if there are any.
 fn spans(summary: &Summary) -> String {
     let Summary { spans_closed, spans_open, spans_without_begin, .. } = summary;
     let spans = spans_closed + spans_open + spans_without_begin + summary.spans_forgotten;
@@ -254,7 +250,6 @@ struct ExportResult {
     unchecked: u64,
 }
 
-/// Exports the selected items.
 fn export(
     trace: &Trace,
     range: Option<(i64, i64)>,
@@ -277,7 +272,7 @@ fn export(
             Item::Event(event) if line.is_shown() => {
                 let share = |time: i64| i128::from(time) - i128::from(begin);
                 let percent = share(event.time_ns).max(0) * 100 / share(end).max(1);
-                line.show(exporter.summary().events, || format!("{} % of the time", percent.min(100)));
+                line.show("events", exporter.summary().events, || format!("{} % of the time", percent.min(100)));
             }
             Item::Damage(damage) => message::error(&format!("{damage}; not exported")),
             _ => {}

@@ -106,34 +106,22 @@ impl From<Outcome> for ExitCode {
     }
 }
 
-/// Stands for the exit codes of a verb at the end of its [help](crate::help).
-pub(crate) const EXIT_CODES: &str = "{exit codes}";
-
-/// A verb could not do its work.
 #[derive(Debug, Error)]
 pub(crate) enum Failure {
-    /// The trace cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The file is not a dt file.
     #[error(transparent)]
     Dt(#[from] datatrace::ReadError),
-    /// There is nothing to recover, or the output cannot be written.
     #[error(transparent)]
     Recover(#[from] RecoverError),
-    /// There is nothing to convert, or the output cannot be written.
     #[error(transparent)]
     Convert(#[from] ConvertError),
-    /// The events of a trace cannot be selected as asked.
     #[error(transparent)]
     Selection(#[from] TraceFilterError),
-    /// There is no such session or process, or it is damaged.
     #[error(transparent)]
     Control(#[from] ControlError),
-    /// The events of the kernel cannot be recorded.
     #[error(transparent)]
     Kernel(#[from] KernelError),
-    /// A trigger cannot be set, fired or listened for.
     #[error(transparent)]
     Trigger(#[from] TriggerError),
     /// The command cannot be carried out; the text says why, and what to do.
@@ -142,28 +130,20 @@ pub(crate) enum Failure {
     /// The command line is invalid in a way that `clap` does not find.
     #[error("{0}")]
     Usage(String),
-    /// The helper for core dumps cannot be installed or removed.
     #[error(transparent)]
     CoreHandler(#[from] CoreHandlerError),
-    /// The trace cannot be served.
     #[error(transparent)]
     Serve(#[from] SinkError),
-    /// Traces cannot be received.
     #[error(transparent)]
     Collect(#[from] CollectError),
-    /// The received trace cannot be written.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
-    /// A live session cannot be viewed.
     #[error(transparent)]
     Live(#[from] LiveError),
-    /// There is no server to read from.
     #[error("{0}")]
     NoServer(String),
-    /// Signal handlers cannot be installed.
     #[error("cannot wait for signals: {0}")]
     Signal(io::Error),
-    /// The standard output cannot be written.
     #[error("cannot write the output: {0}")]
     Write(#[from] io::Error),
 }

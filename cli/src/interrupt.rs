@@ -35,7 +35,6 @@ impl Interrupt {
         Ok(Self(requested))
     }
 
-    /// The flag that the signals set.
     pub(crate) fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.0)
     }

@@ -36,6 +36,7 @@ mod selection;
 mod serve;
 mod session;
 mod shared_key;
+mod slices;
 mod state_dir;
 mod statistics;
 mod table;
@@ -65,15 +66,13 @@ const GLOBAL: &str = "Global options";
 #[command(
     name = "tracectl",
     version,
-    after_help = format!("\
+    after_help = "\
 Examples:
   tracectl list                                                     list processes
   tracectl record -e 'net:*' -p 4242 --duration 10s -o /tmp/trace   record a running process
   tracectl view /tmp/trace                                          read the trace
   tracectl verify /tmp/trace                                        check that no event is missing
-  tracectl stat /tmp/trace                                          count its events; `hist` shows how long, how large
-
-{}", failure::EXIT_CODES),
+  tracectl stat /tmp/trace                                          count its events; `hist` shows how long, how large",
     subcommand_required = true,
     arg_required_else_help = true
 )]

@@ -1,6 +1,6 @@
 //! `tracectl list`: the processes that can be traced, and their tracepoints.
 
-use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use crate::failure::{Outcome, VerbResult};
 use crate::output::in_line;
 use crate::session::acks::report_silent;
 use crate::session::{WaitArguments, controller, in_code, leftover};
@@ -19,14 +19,12 @@ use tracepoint_run_dir::{Ack, AppStatus, ApplicationInfo, FieldInfo, TracepointI
 /// above the tracepoint; `-v` shows all of it, and the documentation of fields. Events are counted while a session records them. If several sessions
 /// do, FIRED is the largest of their counts.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
   tracectl list
   tracectl list -p 4242
   tracectl list -v
-  tracectl list --json | jq -r '.processes[].tracepoints[] | select(.on).name'
-
-{EXIT_CODES}"))]
+  tracectl list --json | jq -r '.processes[].tracepoints[] | select(.on).name'")]
 pub(crate) struct List {
     /// Only this process, in the run directory that this process uses
     #[arg(short, long, value_name = "PID")]
@@ -62,12 +60,13 @@ impl List {
             (dead, leftovers) = (controller.dead()?, controller.leftovers()?);
         }
         if self.json {
+            let of_dead = |(session, ack): &(String, Ack)| json!({ "process": ack.process, "pid": ack.process.pid, "name": ack.name, "session": session });
             let objects: Vec<_> = processes.iter().map(|process| as_json(process, &silent)).collect();
             output::json(&json!({
                 "run_dir": controller.path().to_string_lossy(),
                 "processes": objects,
                 "in_code": in_code.iter().map(in_code::as_json).collect::<Vec<_>>(),
-                "dead": dead.iter().map(dead_as_json).collect::<Vec<_>>(),
+                "dead": dead.iter().map(of_dead).collect::<Vec<_>>(),
                 "leftovers": leftovers.iter().map(leftover::as_json).collect::<Vec<_>>(),
             }))?;
         } else {
@@ -167,10 +166,6 @@ fn fields(tracepoint: &TracepointInfo) -> String {
 
 fn is_on(status: &AppStatus, name: &str) -> bool {
     status.on.binary_search_by(|on| on.as_str().cmp(name)).is_ok()
-}
-
-fn dead_as_json((session, ack): &(String, Ack)) -> Value {
-    json!({ "process": ack.process, "pid": ack.process.pid, "name": ack.name, "session": session })
 }
 
 fn as_json(process: &Application, silent: &[Application]) -> Value {

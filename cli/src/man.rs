@@ -1,6 +1,6 @@
 //! `tracectl man`: manual pages.
 
-use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
+use crate::failure::{Failure, Outcome, VerbResult};
 use crate::help;
 use clap::Args;
 use std::fs;
@@ -8,11 +8,9 @@ use std::path::PathBuf;
 
 /// Writes manual pages, one for each verb
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
-  tracectl man ~/.local/share/man/man1 && man tracectl-record
-
-{EXIT_CODES}"))]
+  tracectl man ~/.local/share/man/man1 && man tracectl-record")]
 pub(crate) struct Man {
     /// The directory; it is created if it does not exist
     #[arg(value_name = "DIR")]

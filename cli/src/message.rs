@@ -15,7 +15,6 @@ pub(crate) fn note(message: &str) {
     line(format_args!("{NOTE}note{NOTE:#}: {}", escape(message)));
 }
 
-/// Prints an error.
 pub(crate) fn error(message: &str) {
     line(format_args!("{ERROR}error{ERROR:#}: {}", escape(message)));
 }
@@ -39,7 +38,6 @@ pub(crate) fn counted(count: u64, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Says that packets have no checksum.
 pub(crate) fn note_unchecked(packets: u64) {
     let (packets, have) = (counted(packets, "packet"), if packets == 1 { "has" } else { "have" });
     note(&format!(
@@ -47,7 +45,6 @@ pub(crate) fn note_unchecked(packets: u64) {
     ));
 }
 
-/// Says that a dt file had too few slots for some packets.
 pub(crate) fn note_dropped(packets: u64) {
     if packets > 0 {
         let packets = counted(packets, "packet");

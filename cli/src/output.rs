@@ -89,7 +89,6 @@ pub(crate) fn json_line(out: &mut impl Write, object: &impl Serialize) -> io::Re
     writeln!(out)
 }
 
-/// Remembers the first error.
 pub(crate) struct FirstErrorWriter<W>(W);
 
 impl<W> FirstErrorWriter<W> {

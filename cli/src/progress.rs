@@ -59,7 +59,6 @@ impl LiveLine {
         Self::shown_if(stderr().is_terminal() && !stdout().is_terminal())
     }
 
-    /// No line.
     pub(crate) fn hidden() -> Self {
         Self::shown_if(false)
     }
@@ -69,33 +68,23 @@ impl LiveLine {
         Self { bar: styled(bar, "{elapsed} {wide_msg}"), shown: None }
     }
 
-    /// True if the line is visible.
     pub(crate) fn is_shown(&self) -> bool {
         !self.bar.is_hidden()
     }
 
-    /// Shows the number of events, their rate since the last time, and `more`; at most every 400 ms.
-    pub(crate) fn show(&mut self, events: u64, more: impl FnOnce() -> String) {
-        self.show_counted("events", events, more);
-    }
-
-    /// The same for packets.
-    pub(crate) fn show_packets(&mut self, packets: u64, more: impl FnOnce() -> String) {
-        self.show_counted("packets", packets, more);
-    }
-
-    fn show_counted(&mut self, what: &str, events: u64, more: impl FnOnce() -> String) {
+    /// Shows how many `what` there are, their rate since the last time, and `more`; at most every 400 ms.
+    pub(crate) fn show(&mut self, what: &str, count: u64, more: impl FnOnce() -> String) {
         const INTERVAL: Duration = Duration::from_millis(400);
         let now = Instant::now();
         let rate = match self.shown {
             Some((before, _)) if now - before < INTERVAL => return,
             Some((before, earlier)) => {
-                u128::from(events.saturating_sub(earlier)) * 1_000_000 / (now - before).as_micros().max(1)
+                u128::from(count.saturating_sub(earlier)) * 1_000_000 / (now - before).as_micros().max(1)
             }
             None => 0,
         };
-        self.shown = Some((now, events));
-        self.bar.set_message(format!("{rate} {what}/s, {events} {what}, {}", more()));
+        self.shown = Some((now, count));
+        self.bar.set_message(format!("{rate} {what}/s, {count} {what}, {}", more()));
         self.bar.tick();
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! It is looked up as cargo looks up subcommands: next to this program, then in `PATH`.
 
-use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
+use crate::failure::{Failure, Outcome, VerbResult};
 use clap::Args;
 use std::env;
 use std::ffi::OsString;
@@ -10,7 +10,6 @@ use std::io;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The name of the program.
 const PROGRAM: &str = "tracectl-query";
 
 /// Queries traces by SQL: runs `tracectl-query`
@@ -18,15 +17,13 @@ const PROGRAM: &str = "tracectl-query";
 /// It also writes traces into a store and maintains the store. This is a separate program, installed next to this one or in PATH. `tracectl query
 /// help` shows its options and verbs, docs/query.md the tables and functions, and docs/parquet.md the layout of a store.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
   tracectl query 'SELECT path, count(*) FROM \"shop:answered\" GROUP BY path' /srv/traces
   tracectl query --tables /srv/traces
   tracectl query export /srv/traces /tmp/trace
   tracectl query compact /srv/traces
-  tracectl query retain /srv/traces --days 30
-
-{EXIT_CODES}"))]
+  tracectl query retain /srv/traces --days 30")]
 pub(crate) struct Query {
     /// The verb, and its arguments
     #[arg(value_name = "ARGUMENT", required = true, trailing_var_arg = true, allow_hyphen_values = true)]

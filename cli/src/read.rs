@@ -6,7 +6,7 @@ mod json;
 mod lines;
 mod summary;
 
-use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
+use crate::failure::{Failure, Outcome, VerbResult};
 use crate::interrupt::Interrupt;
 use crate::message;
 use crate::progress::LiveLine;
@@ -33,15 +33,13 @@ const STEP: Duration = Duration::from_millis(100);
 /// offers batches, messages have many events and checksums, and losses are exact; otherwise each message has one event, and losses are counted in
 /// messages. The first Ctrl-C asks the server to stop, and receives the events under way; the second ends at once.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
   tracectl read
   tracectl read --server-address 10.0.0.7 --events-limit 1000
   tracectl read -o /tmp/trace && tracectl view /tmp/trace
   tracectl read -o /tmp/newest.dt --dt-slots 1000
-  tracectl read --json | jq 'select(.type == \"loss\")'
-
-{EXIT_CODES}"))]
+  tracectl read --json | jq 'select(.type == \"loss\")'")]
 pub(crate) struct Read {
     /// The name or address of the server; a port here takes precedence over `--server-port`
     #[arg(long, value_name = "HOST[:PORT]", default_value = "127.0.0.1")]
@@ -91,8 +89,9 @@ trait Output {
     /// Writes a report. `false` if it could not be decoded, which has been reported.
     fn write(&mut self, report: Report) -> Result<bool, Failure>;
 
-    /// Flushes everything written so far.
-    fn flush(&mut self) -> Result<(), Failure>;
+    fn flush(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
 
     /// Completes the output after the session. `false` if something that arrived is missing in it, which has been reported.
     fn finish(self: Box<Self>, ending: SessionEnd, counts: &Counts) -> Result<bool, Failure>;
@@ -136,7 +135,7 @@ impl Read {
                 break ending;
             }
             let counts = client.counts();
-            line.show(counts.events, || {
+            line.show("events", counts.events, || {
                 format!("{} lost, {} late", counts.lost_events + counts.lost_messages, counts.late_messages)
             });
             if stop.is_requested() {
@@ -210,7 +209,6 @@ fn each_event(
     Ok(whole && count == u64::from(batch.events))
 }
 
-/// Reports data that cannot be decoded.
 fn report_damage(reason: &str) {
     message::error(&format!("data from the server cannot be decoded: {reason}"));
 }

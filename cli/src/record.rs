@@ -13,13 +13,13 @@ mod servers;
 mod stop;
 mod unrecorded;
 
-use crate::failure::{EXIT_CODES, Failure, VerbResult};
-use crate::session::WaitArguments;
+use crate::failure::{Failure, VerbResult};
 use crate::session::acks::{of_process, report_notices, report_silent, unsupported_rules};
 use crate::session::budget::BudgetArguments;
 use crate::session::channels::ChannelArguments;
 use crate::session::outputs::OutputArguments;
 use crate::session::rules::{RouteArguments, RuleArguments, WaitHint, add, require_matches};
+use crate::session::{WaitArguments, controller};
 use crate::{message, units};
 use clap::Args;
 use clocks::FarClocks;
@@ -69,7 +69,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// the number of the signal that ended it. If the status is 0, or the command is still running when the recording ends, the exit code reports the
 /// outcome of the recording as in the table below.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
   tracectl record -e 'sched:*' -p 4242 --duration 10s -o /tmp/trace
   tracectl record -e 'net:*' -e '!net:idle' --level '<=info'
@@ -84,9 +84,7 @@ Examples:
   tracectl record -e 'net:*' -p 4242 --kernel 'sched:sched_switch,block:*' -o /tmp/trace
   tracectl record --kernel 'syscalls:*,!syscalls:*futex' --duration 1s -o /tmp/trace
   tracectl record -e 'net:*' --on web1,web2,db1 --duration 1m -o /var/tmp/trace
-  tracectl record -e '*' --fail-on-loss --duration 1m -o /tmp/trace || echo \"exit code $?\"
-
-{EXIT_CODES}"))]
+  tracectl record -e '*' --fail-on-loss --duration 1m -o /tmp/trace || echo \"exit code $?\"")]
 pub(crate) struct Record {
     /// Accept rules that match no event of the running processes, which wait for processes and modules that come later, and a peer that cannot
     /// be reached yet
@@ -139,7 +137,6 @@ impl Record {
         self.hosts.any()
     }
 
-    /// True if this verb starts a command.
     pub(crate) fn starts_a_command(&self) -> bool {
         !self.command.is_empty()
     }
@@ -158,7 +155,7 @@ impl Record {
         if let Some(kernel) = kernel.take_if(|_| self.is_kernel_alone()) {
             return self.run_kernel(kernel);
         }
-        let controller = self.rules.controller()?;
+        let controller = controller(self.rules.pid)?;
         let process = self.rules.pid.map(|pid| controller.process(pid)).transpose()?;
         let rules = self.route.apply(self.rules.rules_or_all(&controller)?);
         // Every process that is named, or that has not answered, is either recorded or named in the report.
@@ -211,7 +208,6 @@ impl Record {
         self.conclude(&report, out.as_deref(), child)
     }
 
-    /// Records on other hosts, and collects here.
     fn run_on_hosts(&self) -> VerbResult {
         let out = self.output.clone().map_or_else(default_output, std::path::absolute)?;
         let out = self.outputs.directory(out);
@@ -346,7 +342,6 @@ fn refusal(ack: &Ack) -> Option<String> {
     Some(of_process(ack, ack.error.as_ref()?))
 }
 
-/// The default directory for traces.
 fn default_output() -> io::Result<PathBuf> {
     std::path::absolute(format!("tracepoint-{}", std::process::id()))
 }

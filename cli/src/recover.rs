@@ -1,6 +1,6 @@
 //! `tracectl recover`: makes a trace from the rings and outputs of a process that died.
 
-use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use crate::failure::{Outcome, VerbResult};
 use crate::progress::Bar;
 use crate::table::{Table, number, text};
 use crate::{message, output};
@@ -22,13 +22,11 @@ use tracepoint_reader::recover::{Progress, RecoveredProcess, recover_with, snaps
 /// killed before any of its events was switched on has nothing to recover: it is skipped, or is a failure (3) if it is the only one. DIR is
 /// not changed.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
   tracectl recover shop -o /tmp/shop && tracectl view /tmp/shop
   tracectl recover /run/user/1000/tracepoint/sessions/shop/rings/4242-777 -o /tmp/trace && tracectl view /tmp/trace
-  tracectl recover --json /run/user/1000/tracepoint -o /tmp/all | jq '.processes[].lost'
-
-{EXIT_CODES}"))]
+  tracectl recover --json /run/user/1000/tracepoint -o /tmp/all | jq '.processes[].lost'")]
 pub(crate) struct Recover {
     /// The directory of a process, of a session, or the run directory; or the name of a session, as shown by `tracectl status`
     #[arg(value_name = "DIR|NAME")]

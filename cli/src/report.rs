@@ -15,11 +15,10 @@ mod data;
 mod gather;
 mod kinds;
 mod sample;
-mod slices;
 mod text;
 mod tracks;
 
-use crate::failure::{EXIT_CODES, Failure, VerbResult};
+use crate::failure::{Failure, VerbResult};
 use crate::message::counted;
 use crate::output;
 use crate::output_file;
@@ -37,13 +36,11 @@ use std::path::PathBuf;
 /// thread and each 64th of the time; of single events it has as many, a random sample of each tracepoint and each 64th of the time. The page says how
 /// many it contains.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
   tracectl report /tmp/trace -o report.html
   tracectl report -e 'http:*' --since -10s /tmp/trace -o report.html
-  tracectl report host1/ host2/ -o report.html
-
-{EXIT_CODES}"))]
+  tracectl report host1/ host2/ -o report.html")]
 pub(crate) struct Report {
     /// A directory with a CTF trace, or with several below it; or a dt file. Several paths are merged
     #[arg(value_name = "PATH", required = true)]

@@ -36,7 +36,6 @@ impl EventSelection {
         self.events.iter().map(String::as_str).chain(more.iter().copied()).map(rule).collect()
     }
 
-    /// The options as given by the user.
     pub(crate) fn options(&self) -> Vec<String> {
         let events = self.events.iter().map(|event| format!("-e '{event}'"));
         let level = self.level.iter().map(|level| format!("--level '{level}'"));
@@ -79,12 +78,10 @@ impl TimeSelection {
         [self.since, self.until].into_iter().flatten().any(TimePoint::refers_to_the_trace)
     }
 
-    /// True if a first or a last time is given.
     pub(crate) fn is_given(&self) -> bool {
         self.since.is_some() || self.until.is_some()
     }
 
-    /// True if a first time is given.
     pub(crate) fn has_begin(&self) -> bool {
         self.since.is_some()
     }
@@ -98,9 +95,7 @@ impl TimeSelection {
 /// A range of event times, in nanoseconds since the epoch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TimeRange {
-    /// The first selected time.
     pub(crate) since: Option<i64>,
-    /// The last selected time.
     pub(crate) until: Option<i64>,
 }
 

@@ -1,6 +1,6 @@
 //! `tracectl serve`: serves a recorded trace over UDP.
 
-use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
+use crate::failure::{Failure, Outcome, VerbResult};
 use crate::interrupt::Interrupt;
 use crate::{message, output, units};
 use clap::Args;
@@ -28,15 +28,13 @@ const GRACE_PERIOD: Duration = Duration::from_secs(1);
 /// loopback interface unless `--address` says otherwise. Ctrl-C ends the session and the trace: a client gets the remaining events for a second, and
 /// in every case the message that the session has ended. A second Ctrl-C ends it at once.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
   tracectl serve /tmp/trace
   tracectl serve /var/tmp/shop.dt
   tracectl serve /tmp/trace --address 0.0.0.0 --allow 192.0.2.7 --rate 4M
   tracectl serve --events-from /tmp/events                (then: echo hello | socat - UNIX-SENDTO:/tmp/events)
-  tracectl serve --events-from lines.txt --address 192.0.2.1 --allow 192.0.2.7
-
-{EXIT_CODES}"))]
+  tracectl serve --events-from lines.txt --address 192.0.2.1 --allow 192.0.2.7")]
 pub(crate) struct Serve {
     /// A directory with a CTF trace, or a dt file of a session; without it only the events of `--events-from` are served
     #[arg(value_name = "PATH", required_unless_present = "events_from")]

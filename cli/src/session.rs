@@ -54,12 +54,6 @@ pub(crate) struct SessionArguments {
     pub(crate) pid: Option<u32>,
 }
 
-impl SessionArguments {
-    pub(crate) fn controller(&self) -> Result<Controller, ControlError> {
-        controller(self.pid)
-    }
-}
-
 /// The controller of the run directory that a process uses, or of this user's.
 pub(crate) fn controller(pid: Option<u32>) -> Result<Controller, ControlError> {
     pid.map_or_else(Controller::find, Controller::of_process)

@@ -18,7 +18,7 @@ mod tests;
 mod trace;
 mod view;
 
-use crate::failure::{EXIT_CODES, Failure, VerbResult};
+use crate::failure::{Failure, VerbResult};
 use crate::selection::EventSelection;
 use crate::session::controller;
 use crate::statistics::live::ProgramArguments;
@@ -37,7 +37,7 @@ use trace::TraceSource;
 ///
 /// Of recorded traces: the same, with rates between the first and the last event.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
   tracectl top
   tracectl top 'shop:*' -p 4242
@@ -48,9 +48,7 @@ Examples:
 Keys:
   up and down select an event, Return shows its fields and Escape leaves them
   left and right select a field, Space switches an event off or on
-  s changes the order, p pauses, q ends
-
-{EXIT_CODES}"))]
+  s changes the order, p pauses, q ends")]
 pub(crate) struct Top {
     /// A directory with a CTF trace, or with several below it; or a dt file. Several paths are merged. Or events of running programs, as
     /// `provider:name` with `*`, `?` and `[a-z]`

@@ -7,11 +7,9 @@ pub(crate) mod triggers;
 pub(crate) mod untrigger;
 
 use crate::failure::Failure;
-use crate::session::controller;
 use clap::Args;
 use tracepoint_controller::trigger::{ActionResult, FiredTrigger, TriggerStatus, Watchers};
 use tracepoint_controller::{Controller, NamedSession};
-use tracepoint_session_io::ControlError;
 
 /// The session of a verb, which need not be named if there is only one.
 #[derive(Debug, Args)]
@@ -25,10 +23,6 @@ struct SessionOption {
 }
 
 impl SessionOption {
-    fn controller(&self) -> Result<Controller, ControlError> {
-        controller(self.pid)
-    }
-
     fn session<'a>(&self, controller: &'a Controller) -> Result<NamedSession<'a>, Failure> {
         if let Some(name) = &self.session {
             return Ok(controller.session(name)?);
@@ -46,7 +40,6 @@ impl SessionOption {
     }
 }
 
-/// The result of an action.
 fn outcome(result: &ActionResult) -> String {
     let ActionResult { action, output, pid, ended, note, error, .. } = result;
     let done = match (error, output, pid) {
@@ -60,7 +53,6 @@ fn outcome(result: &ActionResult) -> String {
     note.as_ref().map_or_else(|| done.clone(), |note| format!("{done} ({note})"))
 }
 
-/// The effects of a fired trigger.
 fn fired(fired: &FiredTrigger) -> String {
     let done = match &fired.suppressed {
         Some(reason) => format!("did not act: {reason}"),

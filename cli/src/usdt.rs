@@ -4,7 +4,7 @@ mod list;
 mod notes;
 mod script;
 
-use crate::failure::{EXIT_CODES, VerbResult};
+use crate::failure::VerbResult;
 use crate::verbs::verbs;
 use clap::Args;
 
@@ -12,13 +12,14 @@ use clap::Args;
 ///
 /// Also writes scripts for these tools and SystemTap. A program has notes for other tools if it is built with the feature `usdt` of `tracepoint`.
 #[derive(Debug, Args)]
-#[command(arg_required_else_help = true, after_help = format!("\
+#[command(
+    arg_required_else_help = true,
+    after_help = "\
 Examples:
   tracectl usdt list ./server
   tracectl usdt list -p 4242
-  tracectl usdt script -p 4242 -e net:received
-
-{EXIT_CODES}"))]
+  tracectl usdt script -p 4242 -e net:received"
+)]
 pub(crate) struct Usdt {
     #[command(subcommand)]
     verb: Verb,

@@ -1,7 +1,7 @@
 //! `tracectl verify`: checks the account of a trace.
 
 use crate::counts::Counts;
-use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use crate::failure::{Outcome, VerbResult};
 use crate::output::in_line;
 use crate::progress::Bar;
 use crate::table::{self, Table};
@@ -20,13 +20,11 @@ use tracepoint_reader::{Parallelism, Report, Trace, verify_with};
 /// and each packet with its checksum. The first line shows the outcome of all events, the second if all comparisons agree, followed by those that
 /// do not. `recorded` counts the events in the trace: events lost after the ring are counted as lost.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
   tracectl verify /tmp/trace
   tracectl verify -v /tmp/trace
-  tracectl verify --json /tmp/trace | jq '.checks[] | select(.pass | not)'
-
-{EXIT_CODES}"))]
+  tracectl verify --json /tmp/trace | jq '.checks[] | select(.pass | not)'")]
 pub(crate) struct Verify {
     /// A directory with a CTF trace, or with several below it; or a dt file
     #[arg(value_name = "PATH")]

@@ -10,7 +10,7 @@ pub(crate) use clocks::sender_note;
 pub(crate) use printer::Selection;
 pub(crate) use unfinished::report as report_unfinished;
 
-use crate::failure::{EXIT_CODES, Failure, VerbResult};
+use crate::failure::{Failure, VerbResult};
 use crate::output;
 use crate::selection::{EventSelection, TimeSelection};
 use crate::time_point::Context;
@@ -33,7 +33,7 @@ use tracepoint_reader::text::{self, TextOptions, TimeFormat};
 /// A time is `10s ago`, `+5s` (after the beginning of the trace), `-5s` (before its end), `16:24:31.8` (on the first day of the trace),
 /// `2026-11-23 16:24:31` (local time, or UTC with --utc), `2026-11-23T16:24:31Z`, or nanoseconds since 1970, like `time_ns` in --json.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
   tracectl view /tmp/trace
   tracectl view -e 'shop:*' --filter 'status >= 500' /tmp/trace
@@ -47,9 +47,7 @@ Examples:
   tracectl view --utc --date /tmp/trace | less
   tracectl view --json /tmp/trace | jq 'select(.name == \"treehash:error\").fields'
   tracectl view net://localhost
-  tracectl view net://localhost/host/web-1/shop
-
-{EXIT_CODES}"))]
+  tracectl view net://localhost/host/web-1/shop")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct View {
     /// A directory with a CTF trace, or with several below it; or a dt file. Several paths are merged into one trace. Or the URL of a live

@@ -1,6 +1,6 @@
 //! `tracectl install-core-handler`: makes the kernel start `tracectl notify` for processes that dump core.
 
-use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
+use crate::failure::{Failure, Outcome, VerbResult};
 use crate::output;
 use clap::Args;
 use serde_json::json;
@@ -14,14 +14,12 @@ use tracepoint_controller::core_dump::{CoreHandler, CoreHandlerOptions, PatternC
 /// until it restarts. The former pattern is kept in `/var/lib/tracepoint/core-handler.toml`, and restored by `--uninstall`. Core images are no longer
 /// written where the former pattern said: they are thrown away, saved with `--save`, or passed on with `--chain`.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
   tracectl install-core-handler --dry-run               show what would be changed
   sudo tracectl install-core-handler --save /var/crash
   sudo tracectl install-core-handler --chain            keep systemd-coredump, or another handler, working
-  sudo tracectl install-core-handler --uninstall
-
-{EXIT_CODES}"))]
+  sudo tracectl install-core-handler --uninstall")]
 #[expect(clippy::struct_excessive_bools, reason = "options of a command line")]
 pub(crate) struct InstallCoreHandler {
     /// Restore the former pattern

@@ -1,6 +1,6 @@
 //! `tracectl notify`: the program that the kernel starts for a process that dumps core.
 
-use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
+use crate::failure::{Failure, Outcome, VerbResult};
 use crate::message;
 use clap::Args;
 use std::ffi::OsString;
@@ -18,12 +18,10 @@ use tracepoint_session_spec::TriggerCondition;
 /// configured there. Errors go to the standard error, or to the kernel's log (`dmesg`) if that is closed, which it is when the kernel starts this
 /// command. `tracectl triggers` shows the results of the triggers.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
   tracectl notify --core 4242 1000 1000 server host 11 < /dev/null    what the kernel does when process 4242 crashes
-  echo '|/usr/bin/tracectl notify --core %P %u %g %e %h %s' > /proc/sys/kernel/core_pattern
-
-{EXIT_CODES}"))]
+  echo '|/usr/bin/tracectl notify --core %P %u %g %e %h %s' > /proc/sys/kernel/core_pattern")]
 pub(crate) struct Notify {
     /// The process: the values of %P %u %g %e %h %s (`man 5 core`), in this order, and optionally of %t %p %i %I %c %d %E
     #[arg(long, required = true, num_args = 0.., allow_hyphen_values = true, value_name = "VALUE")]

@@ -1,7 +1,7 @@
 //! `tracectl dt dump`: the entries of a dt file.
 
 use super::{finish, hex, report_damage};
-use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
+use crate::failure::{Failure, Outcome, VerbResult};
 use crate::{message, output};
 use clap::Args;
 use datatrace::{DtReader, EntryBytes, FieldValue, Format, ReadError, Slot};
@@ -13,16 +13,14 @@ use std::path::PathBuf;
 ///
 /// With a format, given by `--format` or in the file's postambles, one entry per line; without one, slot by slot in hexadecimal.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Formats name the fields of an entry in order, NAME:TYPE or TYPE, followed by /x for hexadecimal.
 Types are u8 to u128, i8 to i128, f32, f64, bool, and [N] for N bytes.
 
 Examples:
   tracectl dt dump ip_trace.dt
   tracectl dt dump --format 'src:u32/x len:u16 proto:u8' ip_trace.dt
-  tracectl dt dump --json --slot 2 ip_trace.dt | jq .fields
-
-{EXIT_CODES}"))]
+  tracectl dt dump --json --slot 2 ip_trace.dt | jq .fields")]
 pub(crate) struct Dump {
     /// A dt file
     #[arg(value_name = "FILE")]
@@ -66,7 +64,6 @@ impl Dump {
         finish(&file, &self.path, if shown == Outcome::Success { outcome } else { shown })
     }
 
-    /// Fails if the file has no such slot.
     fn require_slot(&self, file: &DtReader, index: u32) -> Result<(), Failure> {
         let mut count = 0;
         for slot in file.slots() {

@@ -1,7 +1,7 @@
 //! `tracectl dt info`: the header and a summary of a dt file.
 
 use super::{finish, report_damage};
-use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use crate::failure::{Outcome, VerbResult};
 use crate::output;
 use crate::table::{Table, text};
 use anstyle::Style;
@@ -15,12 +15,10 @@ use std::path::PathBuf;
 ///
 /// Reads the file once, and checks the lengths, and the checksums of framed slots and tagged postambles.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
   tracectl dt info ip_trace.dt
-  tracectl dt info --json ip_trace.dt | jq .entries_bytes
-
-{EXIT_CODES}"))]
+  tracectl dt info --json ip_trace.dt | jq .entries_bytes")]
 pub(crate) struct Info {
     /// A dt file
     #[arg(value_name = "FILE")]

@@ -1,7 +1,7 @@
 //! `tracectl dt postamble`: the bytes after the slots.
 
 use super::{finish, hex};
-use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
+use crate::failure::{Failure, Outcome, VerbResult};
 use crate::output;
 use clap::Args;
 use datatrace::DtReader;
@@ -12,14 +12,12 @@ use std::path::PathBuf;
 ///
 /// The program that wrote the file defines their contents; they are shown in hexadecimal, or written unchanged.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
   tracectl dt postamble ip_trace.dt
   tracectl dt postamble --raw ip_trace.dt > counters
   tracectl dt postamble --tag args --raw shop.dt          (one that a session's program has added)
-  tracectl dt postamble --json ip_trace.dt | jq -r .hex | xxd -r -p
-
-{EXIT_CODES}"))]
+  tracectl dt postamble --json ip_trace.dt | jq -r .hex | xxd -r -p")]
 pub(crate) struct Postamble {
     /// A dt file
     #[arg(value_name = "FILE")]

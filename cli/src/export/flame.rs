@@ -12,7 +12,6 @@ pub(super) struct FlameGraph<W: Write> {
 }
 
 impl<W: Write> FlameGraph<W> {
-    /// `unit` is the unit of the numbers.
     pub(super) fn new(out: W, unit: &'static str) -> Self {
         Self { folded: Vec::new(), out, unit }
     }

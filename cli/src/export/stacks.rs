@@ -48,7 +48,6 @@ impl Stacks {
         Ok(asked.unwrap_or(Self::Calls))
     }
 
-    /// The unit of its numbers.
     pub(super) fn unit(self) -> &'static str {
         match self {
             Self::Spans => "ns",

@@ -9,7 +9,8 @@ use tracepoint_reader::udp::{self, AbsentEvents, Counts, Layout, LossReport, Rep
 pub(super) struct Directory {
     trace: udp::Directory,
     account: Option<Vec<u8>>,
-    described: bool,
+    /// True once the metadata has arrived; without it the trace cannot be read.
+    pub(super) described: bool,
     ended: bool,
     /// The number of events that the server sent before the first session.
     earlier: Option<u64>,
@@ -21,11 +22,6 @@ impl Directory {
         let trace = udp::Directory::create(path)?;
         let not_here = AbsentEvents::default();
         Ok(Self { trace, account: None, described: false, ended: false, earlier: None, not_here })
-    }
-
-    /// True once the metadata has arrived; without it the trace cannot be read.
-    pub(super) fn is_trace(&self) -> bool {
-        self.described
     }
 
     /// Completes the directory; messages call it `shown`, the path known to the user.
@@ -75,13 +71,9 @@ impl Output for Directory {
         Ok(whole)
     }
 
-    fn flush(&mut self) -> Result<(), Failure> {
-        Ok(())
-    }
-
     fn finish(self: Box<Self>, _: SessionEnd, _: &Counts) -> Result<bool, Failure> {
         let path = self.trace.path().to_owned();
-        if !self.is_trace() {
+        if !self.described {
             message::note(&format!("no trace has arrived; {} is empty", path.display()));
         }
         self.close(&path)?;

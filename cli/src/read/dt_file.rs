@@ -19,7 +19,6 @@ pub(super) struct DtFile {
     received: TempDir,
 }
 
-/// True if the path has the name of a dt file.
 pub(super) fn is_dt_file(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "dt")
 }
@@ -56,13 +55,9 @@ impl Output for DtFile {
         self.directory.write(report)
     }
 
-    fn flush(&mut self) -> Result<(), Failure> {
-        self.directory.flush()
-    }
-
     fn finish(self: Box<Self>, _: SessionEnd, _: &Counts) -> Result<bool, Failure> {
         let Self { path, options, directory, received } = *self;
-        if !directory.is_trace() {
+        if !directory.described {
             message::note(&format!("no trace has arrived; {} was not created", path.display()));
             return Ok(true);
         }

@@ -10,7 +10,6 @@ use tracepoint_controller::RecordedProcess;
 pub(super) struct FarClocks(BTreeSet<String>);
 
 impl FarClocks {
-    /// Prints notes for new ones.
     pub(super) fn print_new(&mut self, recorded: &[RecordedProcess]) {
         for stream in recorded.iter().flat_map(|recorded| &recorded.streams) {
             let note = stream.clock_ns.and_then(|ahead| sender_note(&stream.to, ahead));

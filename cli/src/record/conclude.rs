@@ -4,7 +4,6 @@ use super::report::Report;
 use super::{Record, command};
 use crate::failure::{Outcome, VerbResult};
 use crate::{message, units};
-use std::io;
 use std::path::Path;
 use std::process::Child;
 
@@ -17,8 +16,8 @@ impl Record {
     /// Writes the report. The outcome is that of the command, if there is one.
     pub(super) fn conclude(&self, report: &Report, out: Option<&Path>, child: Option<Child>) -> VerbResult {
         // The outcome is that of the recording. An error of the standard output is reported separately, at the end.
-        drop(self.rights.as_self(|| self.write_report(report, out)));
-        if report.is_full() {
+        drop(self.rights.as_self(|| if self.json { report.write_json(out) } else { report.write_text(out) }));
+        if report.is_full {
             let at = stopped_at(self.max_size);
             message::note(&format!("{at}; what was in the rings then is counted as lost, for the reason `sink`"));
         }
@@ -36,9 +35,9 @@ impl Record {
                 Some(status) => outcome = outcome.max(command::status_of(status)),
                 None => message::note(&format!("the command is still running, as process {}", child.id())),
             }
-        } else if report.any_died() {
+        } else if report.died {
             outcome = Outcome::Killed;
-        } else if report.processes() == 0 && !report.any_unrecorded() && !self.is_kernel_alone() {
+        } else if report.processes() == 0 && report.unrecorded.is_empty() && !self.is_kernel_alone() {
             let text =
                 "no process took part: `tracectl list` shows the processes that can be recorded now, and their events";
             if self.wait {
@@ -49,9 +48,5 @@ impl Record {
             }
         }
         Ok(outcome)
-    }
-
-    fn write_report(&self, report: &Report, out: Option<&Path>) -> io::Result<()> {
-        if self.json { report.write_json(out) } else { report.write_text(out) }
     }
 }

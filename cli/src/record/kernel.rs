@@ -5,6 +5,7 @@ use super::report::Report;
 use super::stop::StopCondition;
 use super::{LONGEST_WAIT, Record, command};
 use crate::failure::{Failure, VerbResult};
+use crate::session::controller;
 use crate::session::rules::RuleArguments;
 use crate::units;
 use clap::Args;
@@ -12,7 +13,6 @@ use std::fs;
 use tracepoint_controller::{KernelEvents, KernelRecorder, Recorder};
 use tracepoint_session_spec::{SessionSpec, SinkSpec};
 
-/// Default size of a ring buffer.
 const RING_SIZE: usize = 2 << 20;
 
 /// Which events of the kernel.
@@ -59,15 +59,13 @@ pub(super) fn check(sinks: &[SinkSpec]) -> Result<(), Failure> {
 }
 
 impl Record {
-    /// True if only the kernel is recorded.
     pub(super) const fn is_kernel_alone(&self) -> bool {
         self.kernel.any() && self.rules.events.is_empty()
     }
 
-    /// Records the kernel alone.
     pub(super) fn run_kernel(&self, recorder: KernelRecorder) -> VerbResult {
         let rights = &self.rights;
-        let controller = self.rules.controller()?;
+        let controller = controller(self.rules.pid)?;
         let process = self.rules.pid.map(|pid| controller.process(pid)).transpose()?;
         let RuleArguments { level, exe, filter, limit, .. } = &self.rules;
         if level.is_some() || exe.is_some() || filter.is_some() || limit.is_some() {

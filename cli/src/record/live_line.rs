@@ -25,7 +25,6 @@ impl RecordLine {
         Self { line: if with_command { LiveLine::hidden() } else { LiveLine::new() }, fired: None }
     }
 
-    /// True if the line is visible.
     pub(super) fn is_shown(&self) -> bool {
         self.line.is_shown()
     }
@@ -44,7 +43,7 @@ impl RecordLine {
         let top = top.unwrap_or_default();
         self.fired = Some((now, fired));
         let off: usize = acks.iter().map(|ack| ack.over_budget.len()).sum();
-        self.line.show(sum.kept(), || {
+        self.line.show("events", sum.kept(), || {
             let off = if off > 0 { format!(", {off} switched off by the budget") } else { String::new() };
             let lag = acks.iter().flat_map(|ack| &ack.streams).filter_map(|stream| stream.lag_ms).max();
             let lag = lag.map_or_else(String::new, |ms| format!(", the peer is {ms} ms behind"));

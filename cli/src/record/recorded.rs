@@ -5,7 +5,6 @@ use tracepoint_controller::RecordedProcess;
 use tracepoint_reader::process::ProcessKey;
 use tracepoint_run_dir::Ack;
 
-/// The sums by process.
 #[derive(Debug, Default)]
 pub(super) struct RecordedProcesses(BTreeMap<ProcessKey, RecordedProcess>);
 

@@ -55,7 +55,6 @@ pub(super) struct Ready {
     pub(super) seen_as: Option<IpAddr>,
 }
 
-/// The recording request.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Request {
     /// The arguments of `tracectl`, from `record` on.

@@ -28,11 +28,11 @@ pub(super) struct Report {
     /// Processes that died, and the records taken from their rings.
     recovered: Vec<RecoveredProcess>,
     /// Processes of which nothing was recorded.
-    unrecorded: UnrecordedProcesses,
+    pub(super) unrecorded: UnrecordedProcesses,
     /// True if a process was killed, or ended without closing its recording.
-    died: bool,
+    pub(super) died: bool,
     /// True if the recording has reached its maximum size.
-    is_full: bool,
+    pub(super) is_full: bool,
     failures: Vec<String>,
     /// Notes that are not failures: rules that some processes do not support.
     notes: Vec<String>,
@@ -130,7 +130,6 @@ fn unsupported_rules(acks: &[Ack]) -> (Vec<String>, Vec<String>) {
     (texts(notes), texts(failures))
 }
 
-/// True if a process died while it recorded.
 fn has_died(ack: &Ack, silent: &[ProcessKey]) -> bool {
     matches!(ack.state, AckState::Recording | AckState::Dead) && !silent.contains(&ack.process)
 }
@@ -172,20 +171,6 @@ impl Report {
         }
         let success = self.failures.is_empty() && self.silent.is_empty();
         if success { Outcome::Success } else { Outcome::Incomplete }
-    }
-
-    /// True if there were processes of which nothing was recorded.
-    pub(super) fn any_unrecorded(&self) -> bool {
-        !self.unrecorded.is_empty()
-    }
-
-    /// True if the recording has reached its maximum size.
-    pub(super) const fn is_full(&self) -> bool {
-        self.is_full
-    }
-
-    pub(super) const fn any_died(&self) -> bool {
-        self.died
     }
 
     pub(super) fn any_lost(&self) -> bool {

@@ -14,7 +14,6 @@ use tracepoint_sinks::udp::UdpStats;
 pub(super) struct Servers(BTreeSet<(ProcessKey, SocketAddr)>);
 
 impl Servers {
-    /// Prints the servers that are new.
     pub(super) fn print_new(&mut self, recorded: &[RecordedProcess]) {
         let of_process = |recorded: &RecordedProcess| Some((recorded.process?, recorded.name.clone()));
         let servers = recorded.iter().filter_map(|recorded| Some((of_process(recorded)?, &recorded.servers)));
@@ -41,7 +40,6 @@ pub(super) struct ServerCounts {
 }
 
 impl ServerCounts {
-    /// The counts of all servers.
     pub(super) fn of(recorded: &[RecordedProcess]) -> Vec<Self> {
         let of_process = |recorded: &RecordedProcess| {
             let pid = recorded.process.map_or(0, |process| process.pid);

@@ -36,7 +36,6 @@ impl StopCondition {
         Ok(())
     }
 
-    /// True if a signal ended the recording.
     pub(super) fn is_interrupted(&self) -> bool {
         self.interrupt.is_requested()
     }

@@ -32,7 +32,6 @@ impl UnrecordedProcesses {
         self.0.insert(process, format!("process {}: not recorded: {reason}", process.pid));
     }
 
-    /// Adds a process that has not answered.
     pub(super) fn add_silent(&mut self, process: &Application) {
         let (info, reason) = (process.info(), process.silence());
         self.0.insert(info.key(), format!("process {} ({}): not recorded: {reason}", info.pid, info.name));
@@ -53,7 +52,6 @@ impl UnrecordedProcesses {
         self.0.is_empty()
     }
 
-    /// The ids of the processes.
     pub(super) fn pids(&self) -> Vec<u32> {
         self.0.keys().map(|process| process.pid).collect()
     }

@@ -23,7 +23,6 @@ pub(super) struct Data {
     pub(super) histograms: Vec<Histogram>,
     /// Number of numeric fields without a histogram, because there are too many.
     pub(super) further_fields: u64,
-    /// The names of spans and events.
     pub(super) names: Vec<String>,
     pub(super) spans: Spans,
     pub(super) events: Events,
@@ -133,7 +132,6 @@ pub(super) struct Spans {
     pub(super) unpaired: u64,
 }
 
-/// An event in the page.
 #[derive(Debug, Serialize)]
 pub(super) struct EventRow {
     pub(super) track: usize,

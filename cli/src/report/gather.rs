@@ -6,11 +6,11 @@
 use super::data::{Data, EventRow, LossRow, SpanRow};
 use super::kinds::Kinds;
 use super::sample::{Sample, scattered};
-use super::slices::Slices;
 use super::text::cut;
 use super::tracks::Tracks;
 use crate::failure::Failure;
 use crate::progress::LiveLine;
+use crate::slices::Slices;
 use crate::statistics::{Input, PassSummary};
 use std::collections::HashMap;
 use std::io;
@@ -94,7 +94,7 @@ pub(super) fn gather(input: &Input<'_>, trace: &Trace) -> Result<(Data, PassSumm
             let gathering = exporter.format_mut();
             gathering.count(event);
             if gathering.count.is_multiple_of(1 << 14) {
-                line.show(gathering.count, || "read".to_owned());
+                line.show("events", gathering.count, || "read".to_owned());
             }
         }
         if outcome.is_ok() {
@@ -166,16 +166,16 @@ impl ReportBuilder<'_> {
         data.begin_ns = first.to_string();
         data.length_ns = self.last.abs_diff(first);
         let since = |time: i64| if time < first { 0 } else { time.abs_diff(first) };
-        (data.spans.all, data.spans.unmatched) = (self.spans.offered(), summary.spans_without_begin);
+        (data.spans.all, data.spans.unmatched) = (self.spans.offered, summary.spans_without_begin);
         data.spans.unpaired = summary.spans_forgotten;
         let spans = self.spans.finish().into_iter();
         data.spans.rows = spans.map(|(begin, row)| SpanRow { at: since(begin), ..row }).collect();
         data.spans.rows.sort_by(|a, b| (a.track, a.at, b.length).cmp(&(b.track, b.at, a.length)));
-        data.events.all = self.events.offered();
+        data.events.all = self.events.offered;
         let events = self.events.finish().into_iter();
         data.events.rows = events.map(|(time, row)| EventRow { at: since(time), ..row }).collect();
         data.events.rows.sort_by_key(|row| (row.at, row.track));
-        let all_losses = self.losses.offered();
+        let all_losses = self.losses.offered;
         let mut losses = self.losses.finish();
         losses.sort_by_key(|(loss, _)| loss.from_ns);
         data.losses.further = all_losses - losses.len() as u64;

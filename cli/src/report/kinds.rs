@@ -1,8 +1,8 @@
 //! Tracepoints: counts over time, and distributions of their numeric fields.
 
 use super::data::{Histogram, Kind};
-use super::slices::Slices;
 use super::text::cut;
+use crate::slices::Slices;
 use crate::statistics::IDS;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

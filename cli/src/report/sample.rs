@@ -10,7 +10,7 @@ pub(super) struct Sample<T> {
     cells: HashMap<usize, Cell<T>>,
     len: usize,
     most: usize,
-    offered: u64,
+    pub(super) offered: u64,
 }
 
 struct Cell<T> {
@@ -36,11 +36,6 @@ impl<T> Sample<T> {
                 self.prune();
             }
         }
-    }
-
-    /// The number of items offered so far.
-    pub(super) fn offered(&self) -> u64 {
-        self.offered
     }
 
     pub(super) fn finish(mut self) -> Vec<T> {
@@ -92,7 +87,7 @@ mod tests {
             };
             sample.offer(cell, scattered(n), || (cell, scattered(n)));
         }
-        assert_eq!(sample.offered(), 100_000);
+        assert_eq!(sample.offered, 100_000);
         let kept = sample.finish();
         let of = |cell: usize| kept.iter().filter(|item| item.0 == cell).map(|item| item.1).collect::<Vec<_>>();
         assert_eq!(of(0).len(), 5, "all of a rare kind");

@@ -1,8 +1,8 @@
 //! Processes and their threads, with event counts over time.
 
 use super::data::{Process, Track};
-use super::slices::Slices;
 use super::text::cut;
+use crate::slices::Slices;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use tracepoint_reader::{Event, Origin};

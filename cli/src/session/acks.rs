@@ -61,7 +61,6 @@ pub(crate) fn as_json(ack: &Ack) -> Value {
     object
 }
 
-/// Reports the processes that have not answered.
 pub(crate) fn report_silent<'a>(silent: impl IntoIterator<Item = &'a Application>) {
     for process in silent {
         let info = process.info();
@@ -115,7 +114,6 @@ pub(crate) fn unsupported_rules_by_index(ack: &Ack) -> impl Iterator<Item = (usi
     })
 }
 
-/// A message about a process.
 pub(crate) fn of_process(ack: &Ack, text: impl std::fmt::Display) -> String {
     format!("process {} ({}): {text}", ack.process.pid, ack.name)
 }

@@ -17,7 +17,6 @@ pub(crate) struct BudgetArguments {
 }
 
 impl BudgetArguments {
-    /// The budget, if there is one.
     pub(crate) fn spec(&self) -> Option<BudgetSpec> {
         let is_given = self.budget_cpu.is_some() || self.budget_bytes.is_some();
         is_given.then(|| BudgetSpec::new(self.budget_cpu, self.budget_bytes))

@@ -48,7 +48,6 @@ pub(crate) struct AddedChannels {
 }
 
 impl AddedChannels {
-    /// True if any channel is added.
     pub(crate) const fn any(&self) -> bool {
         !self.added.is_empty()
     }

@@ -4,8 +4,8 @@ use super::budget::BudgetArguments;
 use super::channels::ChannelArguments;
 use super::outputs::SessionOutputs;
 use super::rules::{RouteArguments, RuleArguments, StatisticArguments, WaitHint, add, require_matches, require_sinks};
-use super::{ChangeArguments, acks};
-use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use super::{ChangeArguments, acks, controller};
+use crate::failure::{Outcome, VerbResult};
 use crate::message;
 use clap::Args;
 use tracepoint_session_io::ControlError;
@@ -22,7 +22,7 @@ use tracepoint_session_spec::{Rule, SessionSpec, State};
 ///
 /// With `--statistic`, the program computes statistics of the events and records no event: `tracectl stat -s NAME` shows them.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
   tracectl create flight -e 'sched:*' --start && sleep 10 && tracectl snapshot flight -o /tmp/flight
   tracectl create watch -e 'net:*' -o /var/tmp/watch --budget-cpu 1% --budget-bytes 10M/s --start
@@ -33,9 +33,7 @@ Examples:
   tracectl create numbers -e 'shop:*' --statistic count --statistic 'hist(size) by path' --start && tracectl stat -s numbers
   tracectl create waits --statistic 'latency(shop:asked, shop:answered by id)' --start
   tracectl create some -e 'shop:*' --statistic 'sample(1/100)' -o /var/tmp/some --start
-  tracectl create live -e 'net:*' --udp 127.0.0.1 --start && tracectl status live
-
-{EXIT_CODES}"))]
+  tracectl create live -e 'net:*' --udp 127.0.0.1 --start && tracectl status live")]
 pub(crate) struct Create {
     /// The name of the session: up to 255 bytes, without `/`, not starting with a dot
     #[arg(value_name = "NAME")]
@@ -64,7 +62,7 @@ pub(crate) struct Create {
 
 impl Create {
     pub(crate) fn run(&self) -> VerbResult {
-        let controller = self.rules.controller()?;
+        let controller = controller(self.rules.pid)?;
         match controller.session(&self.name) {
             Err(ControlError::NoSession { .. }) => {}
             Ok(_) => return Err(ControlError::SessionExists { name: self.name.clone() }.into()),

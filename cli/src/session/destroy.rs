@@ -1,8 +1,8 @@
 //! `tracectl destroy`: ends a session and removes it.
 
 use super::acks::{of_process, report_silent, write_json};
-use super::{ChangeArguments, SessionArguments};
-use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
+use super::{ChangeArguments, SessionArguments, controller};
+use crate::failure::{Failure, Outcome, VerbResult};
 use crate::{message, units};
 use clap::Args;
 use tracepoint_controller::{Controller, Leftover};
@@ -14,12 +14,10 @@ use tracepoint_session_io::ControlError;
 /// Traces are kept. The rings of processes that died are also kept, so that `tracectl recover` can make traces from them; `--purge` removes
 /// them.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
   tracectl destroy flight
-  tracectl destroy --purge flight
-
-{EXIT_CODES}"))]
+  tracectl destroy --purge flight")]
 pub(crate) struct Destroy {
     #[command(flatten)]
     session: SessionArguments,
@@ -32,7 +30,7 @@ pub(crate) struct Destroy {
 
 impl Destroy {
     pub(crate) fn run(&self) -> VerbResult {
-        let controller = self.session.controller()?;
+        let controller = controller(self.session.pid)?;
         let name = &self.session.name;
         let session = match controller.session(name) {
             Err(error @ ControlError::NoSession { .. }) => {
@@ -61,7 +59,6 @@ impl Destroy {
         Ok(if complete { Outcome::Success } else { Outcome::Incomplete })
     }
 
-    /// Removes the files of a session that has ended.
     fn remove(&self, controller: &Controller, leftover: &Leftover) -> VerbResult {
         let (name, path) = (&leftover.name, leftover.path.display());
         if !self.purge {

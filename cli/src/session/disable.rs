@@ -2,8 +2,8 @@
 
 use super::outputs::{is_standard_error, peer_of, socket_address};
 use super::rules::{RouteArguments, RuleArguments, first_few, with_each};
-use super::{ChangeArguments, acks};
-use crate::failure::{EXIT_CODES, Failure, VerbResult};
+use super::{ChangeArguments, acks, controller};
+use crate::failure::{Failure, VerbResult};
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -16,14 +16,12 @@ use tracepoint_session_spec::{Rule, RuleStatistic, SessionSpec, SinkSpec, Stream
 /// Removing a channel removes the rules that name it; the packets in its rings are written to the outputs. To exclude some of the events that a rule
 /// matches, enable a rule that begins with `!`.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
   tracectl disable flight -e 'net:*'
   tracectl disable flight -e 'net:*' --statistic 'hist(bytes) by peer'
   tracectl disable flight -o /var/tmp/flight
-  tracectl disable both --remove-channel flight
-
-{EXIT_CODES}"))]
+  tracectl disable both --remove-channel flight")]
 pub(crate) struct Disable {
     /// The session
     #[arg(value_name = "NAME")]
@@ -93,7 +91,7 @@ impl OutputNames {
 
 impl Disable {
     pub(crate) fn run(&self) -> VerbResult {
-        let controller = self.rules.controller()?;
+        let controller = controller(self.rules.pid)?;
         let sinks = self.outputs.sinks()?;
         let default: &[&str] = if sinks.is_empty() && self.channels.is_empty() { &["*"] } else { &[] };
         // A latency names its own events.

@@ -3,8 +3,8 @@
 use super::channels::AddedChannels;
 use super::outputs::SessionOutputs;
 use super::rules::{RouteArguments, RuleArguments, StatisticArguments, WaitHint, require_matches, require_sinks};
-use super::{ChangeArguments, acks};
-use crate::failure::{EXIT_CODES, Failure, VerbResult};
+use super::{ChangeArguments, acks, controller};
+use crate::failure::{Failure, VerbResult};
 use clap::Args;
 use tracepoint_session_io::ControlError;
 use tracepoint_session_io::outputs::prepare;
@@ -19,16 +19,14 @@ use tracepoint_sinks::CtfError;
 ///
 /// An output that is added while the session records receives the events that are recorded from then on.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
   tracectl enable flight -e 'net:*' -e '!net:idle'
   tracectl enable flight -e 'sched:*' --level '<=info' --exe server
   tracectl enable flight -e 'net:*' --filter 'bytes > 4096'
   tracectl enable flight -e 'net:*' --statistic 'hist(bytes) by peer'
   tracectl enable both -e 'disk:*' --add-channel flight:policy=overwrite --channel flight
-  tracectl enable flight -o /var/tmp/flight
-
-{EXIT_CODES}"))]
+  tracectl enable flight -o /var/tmp/flight")]
 pub(crate) struct Enable {
     /// The session
     #[arg(value_name = "NAME")]
@@ -52,7 +50,7 @@ pub(crate) struct Enable {
 
 impl Enable {
     pub(crate) fn run(&self) -> VerbResult {
-        let controller = self.rules.controller()?;
+        let controller = controller(self.rules.pid)?;
         let mut sinks = self.outputs.sinks()?;
         let adds_others = !sinks.is_empty() || self.channels.any();
         let default: &[&str] = if adds_others { &[] } else { &["*"] };

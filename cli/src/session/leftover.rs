@@ -20,7 +20,6 @@ pub(crate) fn write(out: &mut impl Write, leftovers: &[Leftover]) -> io::Result<
     writeln!(out, "  remove them:  tracectl clean --purge")
 }
 
-/// A row for each session.
 pub(crate) fn table(leftovers: &[Leftover]) -> Table {
     let mut table = Table::new("  ");
     table.heading([text("SESSION"), number("PROCESSES"), number("SIZE"), text("LEFT")]);

@@ -1,7 +1,7 @@
 //! `tracectl load`: creates a session from a saved description.
 
-use super::{ChangeArguments, SessionArguments, acks};
-use crate::failure::{EXIT_CODES, Failure, VerbResult};
+use super::{ChangeArguments, SessionArguments, acks, controller};
+use crate::failure::{Failure, VerbResult};
 use clap::Args;
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,12 +12,10 @@ use tracepoint_session_spec::SessionSpec;
 ///
 /// The session is active if it was active when `tracectl save` wrote the file.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
   tracectl load flight flight.toml
-  sed s/1048576/65536/ flight.toml | tracectl load small -
-
-{EXIT_CODES}"))]
+  sed s/1048576/65536/ flight.toml | tracectl load small -")]
 pub(crate) struct Load {
     #[command(flatten)]
     session: SessionArguments,
@@ -36,7 +34,7 @@ impl Load {
         let saved = saved.map_err(|error| {
             Failure::Refused(format!("{file} is not a session: {error}; `tracectl save NAME FILE` writes one"))
         })?;
-        let controller = self.session.controller()?;
+        let controller = controller(self.session.pid)?;
         let spec = saved.another();
         let session = controller.create(&self.session.name, &spec)?;
         acks::wait(&session, spec.generation, &self.reply)

@@ -30,7 +30,6 @@ pub(crate) struct MemoryArguments {
 }
 
 impl MemoryArguments {
-    /// Sets the limits and the default channel of a session.
     pub(crate) fn apply(&self, spec: &mut SessionSpec) {
         spec.limits.memory = self.memory;
         spec.limits.memory_cap = self.memory_cap;

@@ -275,12 +275,10 @@ pub(super) fn socket_address(text: &str) -> Result<SocketAddr, ArgumentError> {
     })
 }
 
-/// Checks the address of a peer.
 fn peer(text: &str) -> Result<String, SpecError> {
     StreamSpec::relay(text).destination().map(|_| text.to_owned())
 }
 
-/// Checks the URL of a broker.
 #[cfg(feature = "nats")]
 pub(crate) fn broker(text: &str) -> Result<String, BrokerUrlError> {
     text.parse::<Broker>().map(|_| text.to_owned())
@@ -295,7 +293,6 @@ pub(super) fn peer_of(stream: &StreamSpec) -> String {
     urls.collect::<Vec<_>>().join(",")
 }
 
-/// The address of a server.
 #[derive(Clone, Copy, Debug)]
 struct ServerAddress {
     socket: SocketAddr,
@@ -308,7 +305,6 @@ fn server_address(text: &str) -> Result<ServerAddress, ArgumentError> {
     Ok(ServerAddress { socket, has_port })
 }
 
-/// Describes a sink in one line.
 pub(crate) fn describe(sink: &SinkSpec) -> String {
     let path = sink.path().unwrap_or(Path::new("")).display();
     let most = units::bytes(sink.max_size());

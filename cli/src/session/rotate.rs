@@ -1,8 +1,8 @@
 //! `tracectl rotate`: closes the current chunks of a session's traces.
 
 use super::acks::{of_process, report_silent};
-use super::{SessionArguments, WaitArguments};
-use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use super::{SessionArguments, WaitArguments, controller};
+use crate::failure::{Outcome, VerbResult};
 use crate::{message, output};
 use clap::Args;
 use serde_json::json;
@@ -15,13 +15,11 @@ use tracepoint_session_io::store::Rotation;
 /// The closed chunk can be read, moved or removed. Each process continues in the next chunk, `chunk-000002` and so on in the directory of its trace;
 /// every event is in exactly one chunk. Prints the directories that were closed, one per line.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
   tracectl rotate errors
   tracectl rotate errors | xargs -r tracectl view
-  tracectl rotate --json errors | jq '.chunks[]'
-
-{EXIT_CODES}"))]
+  tracectl rotate --json errors | jq '.chunks[]'")]
 pub(crate) struct Rotate {
     #[command(flatten)]
     session: SessionArguments,
@@ -34,7 +32,7 @@ pub(crate) struct Rotate {
 
 impl Rotate {
     pub(crate) fn run(&self) -> VerbResult {
-        let controller = self.session.controller()?;
+        let controller = controller(self.session.pid)?;
         let session = controller.session(&self.session.name)?;
         let Rotation { generation, number, .. } = session.rotate()?;
         let waited = session.wait(generation, self.wait.timeout)?;

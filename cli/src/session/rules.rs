@@ -1,6 +1,5 @@
 //! Rules on the command line.
 
-use super::controller;
 use crate::failure::Failure;
 use crate::message;
 use clap::Args;
@@ -34,11 +33,6 @@ pub(crate) struct RuleArguments {
 }
 
 impl RuleArguments {
-    /// The controller of the run directory that the process uses, or of this user's.
-    pub(crate) fn controller(&self) -> Result<Controller, ControlError> {
-        controller(self.pid)
-    }
-
     /// The rules; those for `default` if no event is given.
     pub(crate) fn rules(&self, controller: &Controller, default: &[&str]) -> Result<Vec<Rule>, ControlError> {
         self.rules_and(controller, if self.events.is_empty() { default } else { &[] })
@@ -89,7 +83,6 @@ impl StatisticArguments {
         if self.statistics.is_empty() { otherwise } else { &["*"] }
     }
 
-    /// Returns the rules with these statistics.
     pub(crate) fn apply(&self, rules: Vec<Rule>) -> Vec<Rule> {
         with_each(&self.statistics, self.record, rules)
     }
@@ -126,7 +119,6 @@ pub(crate) struct RouteArguments {
 }
 
 impl RouteArguments {
-    /// Returns the rules, routed to this channel.
     pub(crate) fn apply(&self, mut rules: Vec<Rule>) -> Vec<Rule> {
         for rule in &mut rules {
             rule.channel.clone_from(&self.channel);
@@ -135,7 +127,6 @@ impl RouteArguments {
     }
 }
 
-/// Adds rules to the description of a session.
 pub(crate) fn add(spec: &mut SessionSpec, session: &str, rules: &[Rule]) -> Result<(), ControlError> {
     let failed = |error| ControlError::SessionSpec { session: session.to_owned(), error };
     rules.iter().try_for_each(|rule| spec.add_rule(rule).map(drop).map_err(failed))

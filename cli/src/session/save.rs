@@ -1,7 +1,7 @@
 //! `tracectl save`: writes the description of a session to a file.
 
-use super::SessionArguments;
-use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use super::{SessionArguments, controller};
+use crate::failure::{Outcome, VerbResult};
 use crate::{output, output_file};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,10 @@ use tracepoint_session_io::ControlError;
 ///
 /// `tracectl load` creates a session from it.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
   tracectl save flight flight.toml
-  tracectl save flight | grep event
-
-{EXIT_CODES}"))]
+  tracectl save flight | grep event")]
 pub(crate) struct Save {
     #[command(flatten)]
     session: SessionArguments,
@@ -31,7 +29,7 @@ pub(crate) struct Save {
 impl Save {
     pub(crate) fn run(&self) -> VerbResult {
         let name = &self.session.name;
-        let spec = self.session.controller()?.session(name)?.spec()?;
+        let spec = controller(self.session.pid)?.session(name)?.spec()?;
         if self.json {
             output::json(&spec)?;
             return Ok(Outcome::Success);

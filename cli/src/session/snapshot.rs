@@ -1,7 +1,7 @@
 //! `tracectl snapshot`: writes the current contents of a session's rings.
 
-use super::SessionArguments;
-use crate::failure::{EXIT_CODES, Failure, VerbResult};
+use super::{SessionArguments, controller};
+use crate::failure::{Failure, VerbResult};
 use crate::recover::Recover;
 use clap::Args;
 use std::path::PathBuf;
@@ -15,11 +15,9 @@ use tracepoint_session_spec::SessionSpec;
 /// included, unless their rings are in memory (`.in_memory()`) or elsewhere (`.dir(path)`). The account of a running process is marked as a
 /// snapshot; `tracectl verify` balances it.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
-  tracectl snapshot flight -o /tmp/flight && tracectl view /tmp/flight
-
-{EXIT_CODES}"))]
+  tracectl snapshot flight -o /tmp/flight && tracectl view /tmp/flight")]
 pub(crate) struct Snapshot {
     #[command(flatten)]
     session: SessionArguments,
@@ -33,7 +31,7 @@ pub(crate) struct Snapshot {
 
 impl Snapshot {
     pub(crate) fn run(&self) -> VerbResult {
-        let controller = self.session.controller()?;
+        let controller = controller(self.session.pid)?;
         let mut computes = false;
         let path = match controller.session(&self.session.name) {
             Err(error @ ControlError::SessionInCode { .. }) => {

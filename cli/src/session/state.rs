@@ -1,7 +1,7 @@
 //! `tracectl start` and `tracectl stop`.
 
-use super::{ChangeArguments, SessionArguments, acks};
-use crate::failure::{EXIT_CODES, VerbResult};
+use super::{ChangeArguments, SessionArguments, acks, controller};
+use crate::failure::VerbResult;
 use clap::Args;
 use tracepoint_session_spec::State;
 
@@ -9,11 +9,9 @@ use tracepoint_session_spec::State;
 ///
 /// Events are switched on in all processes, including those that start later.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
-  tracectl start flight
-
-{EXIT_CODES}"))]
+  tracectl start flight")]
 pub(crate) struct Start {
     #[command(flatten)]
     change: Change,
@@ -23,11 +21,9 @@ pub(crate) struct Start {
 ///
 /// The events are switched off in all processes. Without an output, the events stay in the rings for `tracectl snapshot`.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
-  tracectl stop flight && tracectl snapshot flight -o /tmp/flight
-
-{EXIT_CODES}"))]
+  tracectl stop flight && tracectl snapshot flight -o /tmp/flight")]
 pub(crate) struct Stop {
     #[command(flatten)]
     change: Change,
@@ -55,7 +51,7 @@ impl Stop {
 
 impl Change {
     fn to(&self, verb: &str, state: State) -> VerbResult {
-        let controller = self.session.controller()?;
+        let controller = controller(self.session.pid)?;
         let session = controller.session(&self.session.name)?;
         let generation = session.change(verb, |spec| {
             spec.state = state;

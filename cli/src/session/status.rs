@@ -3,7 +3,7 @@
 use super::acks::{self, report_silent};
 use super::outputs::describe;
 use super::{WaitArguments, channels, controller, in_code, leftover};
-use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
+use crate::failure::{Failure, Outcome, VerbResult};
 use crate::table::{Table, number, text};
 use crate::view::sender_note;
 use crate::{message, output, units};
@@ -19,13 +19,11 @@ use tracepoint_session_spec::ChannelSpec;
 
 /// Shows sessions, and what each process recorded and lost
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
   tracectl status
   tracectl status --log flight
-  tracectl status --json flight | jq '.sessions[].processes[].counters'
-
-{EXIT_CODES}"))]
+  tracectl status --json flight | jq '.sessions[].processes[].counters'")]
 pub(crate) struct Status {
     /// The session [default: all]
     #[arg(value_name = "NAME")]

@@ -3,7 +3,6 @@
 use std::fmt::Write;
 use tracepoint_probes::snapshot::{Bucket, Distribution, Number};
 
-/// The percentiles that are shown.
 pub(crate) const PERCENTILES: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
 /// Maximum number of rows; buckets are merged until they fit.
 const MAX_ROWS: usize = 24;

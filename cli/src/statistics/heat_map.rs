@@ -5,7 +5,6 @@ use super::number;
 use crate::output::has_color;
 use anstyle::{Ansi256Color, Style};
 use serde::Serialize;
-use tracepoint_probes::Snapshot;
 use tracepoint_probes::snapshot::{Bucket, Distribution, Results};
 use tracepoint_reader::{EventView, Visitor};
 use tracepoint_session_spec::TraceStatistic;
@@ -79,7 +78,7 @@ impl Slices {
 
     fn close(&mut self) {
         let Some(index) = self.open else { return };
-        let values = distribution(self.slice.take());
+        let values = distribution(self.slice.take().results).unwrap_or_default();
         if values.count() > 0 {
             let begin_ns =
                 self.begin.saturating_add(self.width.saturating_mul(i64::try_from(index).unwrap_or(i64::MAX)));
@@ -91,16 +90,21 @@ impl Slices {
     pub(super) fn finish(mut self) -> HeatMap {
         self.close();
         let columns = self.closed.last().map_or(0, |slice| slice.index + 1);
-        HeatMap { width: self.width, columns, all: distribution(self.statistic.snapshot()), slices: self.closed }
+        HeatMap {
+            width: self.width,
+            columns,
+            all: distribution(self.statistic.snapshot().results).unwrap_or_default(),
+            slices: self.closed,
+        }
     }
 }
 
-fn distribution(snapshot: Snapshot) -> Distribution {
-    let all = match snapshot.results {
+/// The distribution; `None` if it has groups.
+pub(super) fn distribution(results: Results) -> Option<Distribution> {
+    match results {
         Results::Histogram(rows) | Results::Latency { durations: rows, .. } => rows.all,
         _ => None,
-    };
-    all.unwrap_or_default()
+    }
 }
 
 /// The number of values in each of `bins`, which are the bins of a distribution that contains these values.
@@ -128,7 +132,6 @@ pub(super) fn round_up(time: i64) -> i64 {
     }
 }
 
-/// The distributions of all slices.
 pub(super) struct HeatMap {
     /// Width of a slice in nanoseconds.
     pub(super) width: i64,

@@ -11,7 +11,7 @@ use super::picture::{self, draw};
 use super::prometheus::{self, Source};
 use super::summary::summaries;
 use super::text::write;
-use crate::failure::{EXIT_CODES, Failure, VerbResult};
+use crate::failure::{Failure, VerbResult};
 use crate::message;
 use crate::output;
 use crate::selection::{EventSelection, TimeSelection};
@@ -34,7 +34,7 @@ use tracepoint_session_io::statistics::SessionStatistics;
 /// the events; without them, all events in the process given by `-p` are used. `-s SESSION` shows the distributions computed by the rules of a
 /// session, once unless `--watch` is given.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
   tracectl hist size /tmp/trace
   tracectl hist -e 'shop:answered' /tmp/trace
@@ -50,9 +50,7 @@ Examples:
   tracectl hist 'latency(shop:asked, shop:answered by id)' -o latency.svg --once
   tracectl hist size 'shop:answered' --heat-map
   tracectl hist -s numbers
-  tracectl hist --json 'latency(db:begin, db:end)' /tmp/trace | jq .all.p99
-
-{EXIT_CODES}"))]
+  tracectl hist --json 'latency(db:begin, db:end)' /tmp/trace | jq .all.p99")]
 pub(crate) struct Hist {
     /// A field; `latency(BEGIN, END by FIELD)` with the names of two events; or `latency(SPAN)`. May be omitted before the PATH of a trace:
     /// each numeric field of the selected events is then shown
@@ -148,7 +146,6 @@ impl Hist {
         if self.by.is_empty() { spec } else { spec.by(self.by.iter().cloned()) }
     }
 
-    /// Shows statistics computed by running programs.
     fn run_live(&self, target: Target, spec: Option<StatisticSpec>) -> VerbResult {
         if self.times.is_given() {
             let text = "`--since` and `--until` are for recorded traces: leave the option out";

@@ -69,7 +69,6 @@ pub(crate) struct ProgramArguments {
     pub(crate) timeout: Duration,
 }
 
-/// The source of the statistics.
 pub(crate) enum Target {
     /// An existing session.
     Session(String),
@@ -77,7 +76,6 @@ pub(crate) enum Target {
     Rules(Vec<Rule>),
 }
 
-/// The form of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Text,
@@ -165,7 +163,7 @@ impl LiveArguments {
             Target::Rules(rules) => {
                 let rules = self.programs.with_statistic(controller, rules, statistic)?;
                 let own = OwnSession::start(controller, "stat", &rules, self.programs.timeout)?;
-                let (name, is_partial) = (own.name().to_owned(), own.is_partial());
+                let (name, is_partial) = (own.name().to_owned(), own.is_partial);
                 Ok(StatisticSession { own: Some(own), name, is_partial })
             }
         }
@@ -235,7 +233,6 @@ impl LiveArguments {
 /// The session that computes the numbers.
 struct StatisticSession<'a> {
     own: Option<OwnSession<'a>>,
-    /// The name of the session.
     name: String,
     /// True if a participating process has not applied the session.
     is_partial: bool,

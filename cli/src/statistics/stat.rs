@@ -9,7 +9,7 @@ use super::pass::{Input, Order, PassSummary};
 use super::prometheus::{self, Source};
 use super::summary::{statistic, summaries};
 use super::text::named;
-use crate::failure::{EXIT_CODES, Failure, VerbResult};
+use crate::failure::{Failure, VerbResult};
 use crate::output;
 use crate::selection::{EventSelection, TimeSelection};
 use crate::table::{self, Table};
@@ -36,7 +36,7 @@ use tracepoint_reader::{EventView, Visitor};
 /// rate covers the last interval. `-s SESSION` shows all statistics of a session's rules (`tracectl create --statistic`), once
 /// unless `--watch` is given.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
   tracectl stat /tmp/trace
   tracectl stat -e 'shop:answered' --by path,status /tmp/trace
@@ -49,9 +49,7 @@ Examples:
   tracectl stat --prometheus --by path /tmp/trace
   tracectl stat --listen 9464 'shop:*'                   (then: curl http://127.0.0.1:9464/metrics)
   tracectl stat -s numbers --prometheus
-  tracectl stat --json --filter 'status >= 500' /tmp/trace | jq .events
-
-{EXIT_CODES}"))]
+  tracectl stat --json --filter 'status >= 500' /tmp/trace | jq .events")]
 pub(crate) struct Stat {
     /// A directory with a CTF trace, or with several below it; or a dt file. Several paths are merged. Or events of running programs, as
     /// `provider:name` with `*`, `?` and `[a-z]`

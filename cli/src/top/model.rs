@@ -42,14 +42,14 @@ pub(super) struct Inspection {
 
 #[derive(Debug, Default)]
 pub(super) struct Model {
-    overview: Overview,
-    order: Order,
+    pub(super) overview: Overview,
+    pub(super) order: Order,
     /// The name of the selected event; it stays selected when the order changes.
     selected: Option<String>,
-    inspected: Option<Inspection>,
-    is_paused: bool,
+    pub(super) inspected: Option<Inspection>,
+    pub(super) is_paused: bool,
     /// The most recent error.
-    message: Option<String>,
+    pub(super) message: Option<String>,
 }
 
 impl Model {
@@ -82,26 +82,6 @@ impl Model {
             }
         });
         self.overview.processes.sort_by(|a, b| b.per_second.total_cmp(&a.per_second).then_with(|| a.name.cmp(&b.name)));
-    }
-
-    pub(super) fn overview(&self) -> &Overview {
-        &self.overview
-    }
-
-    pub(super) fn order(&self) -> Order {
-        self.order
-    }
-
-    pub(super) fn inspected(&self) -> Option<&Inspection> {
-        self.inspected.as_ref()
-    }
-
-    pub(super) fn is_paused(&self) -> bool {
-        self.is_paused
-    }
-
-    pub(super) fn message(&self) -> Option<&str> {
-        self.message.as_deref()
     }
 
     /// The index of the selected event, or 0 if it no longer exists.

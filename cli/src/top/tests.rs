@@ -83,10 +83,10 @@ fn distribution() -> Values {
 #[test]
 fn events_are_listed_by_rate_count_or_name() {
     let mut model = model();
-    let names = |model: &Model| model.overview().events.iter().map(|row| row.name.clone()).collect::<Vec<_>>();
+    let names = |model: &Model| model.overview.events.iter().map(|row| row.name.clone()).collect::<Vec<_>>();
     assert_eq!(names(&model), ["shop:asked", "shop:answered", "shop:idle"]);
     assert_eq!(press(&mut model, KeyCode::Char('s')), Request::Stay);
-    assert_eq!(model.order(), Order::Count);
+    assert_eq!(model.order, Order::Count);
     press(&mut model, KeyCode::Char('s'));
     assert_eq!(names(&model), ["shop:answered", "shop:asked", "shop:idle"]);
     let lines = lines(&drawn(&model, 90, 12, false));
@@ -109,7 +109,7 @@ fn the_selection_follows_its_event() {
     let mut changed = overview();
     changed.events[2].per_second = 1e9;
     model.update(changed);
-    assert_eq!((model.selected(), model.overview().events[0].name.as_str()), (0, "shop:answered"));
+    assert_eq!((model.selected(), model.overview.events[0].name.as_str()), (0, "shop:answered"));
     for (key, selected) in
         [(KeyCode::End, 2), (KeyCode::Down, 2), (KeyCode::PageUp, 0), (KeyCode::Char('j'), 1), (KeyCode::Home, 0)]
     {
@@ -132,7 +132,7 @@ fn space_switches_the_selected_event() {
     let shown = lines(&drawn(&model, 60, 8, true));
     assert_eq!(shown[7], "it did not\\u{1b}[2J");
     press(&mut model, KeyCode::Up);
-    assert_eq!(model.message(), None);
+    assert_eq!(model.message, None);
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn fields_of_an_event_are_looked_into() {
     model.update(Overview::default());
     drawn(&model, 100, 20, true);
     assert_eq!(press(&mut model, KeyCode::Esc), Request::Leave);
-    assert!(model.inspected().is_none());
+    assert!(model.inspected.is_none());
 }
 
 #[test]
@@ -180,11 +180,11 @@ fn a_paused_display_stays() {
     let mut model = model();
     press(&mut model, KeyCode::Char('p'));
     model.update(Overview::default());
-    assert_eq!(model.overview().events.len(), 3);
+    assert_eq!(model.overview.events.len(), 3);
     assert!(lines(&drawn(&model, 60, 10, true))[0].ends_with("paused"));
     press(&mut model, KeyCode::Char('p'));
     model.update(Overview::default());
-    assert_eq!(model.overview().events.len(), 0);
+    assert_eq!(model.overview.events.len(), 0);
     assert_eq!(press(&mut model, KeyCode::Char('q')), Request::End);
     assert_eq!(model.key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)), Request::End);
 }

@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::message::counted;
 use crate::open::open;
 use crate::selection::EventSelection;
+use crate::slices::Slices;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,25 +25,6 @@ pub(super) struct TraceSource {
     last: HashMap<String, VecDeque<Event>>,
 }
 
-/// The time slices of histories.
-struct Slices {
-    begin: i64,
-    width: i64,
-}
-
-impl Slices {
-    #[expect(clippy::cast_possible_wrap, reason = "a small constant")]
-    fn new(range: Option<(i64, i64)>) -> Self {
-        let (begin, end) = range.unwrap_or_default();
-        Self { begin, width: (end.saturating_sub(begin) / HISTORY as i64).max(0).saturating_add(1) }
-    }
-
-    fn index(&self, time: i64) -> usize {
-        usize::try_from(time.saturating_sub(self.begin) / self.width).unwrap_or(0).min(HISTORY - 1)
-    }
-}
-
-/// Counts of a kind of event.
 struct Counts {
     class: Arc<EventClass>,
     count: u64,
@@ -56,7 +38,7 @@ impl TraceSource {
         let trace = open(paths)?;
         let mut filter = selection.filter()?;
         filter.check(trace.metadata().map(|(_, metadata)| metadata))?;
-        let slices = Slices::new(trace.range());
+        let slices = Slices::new(trace.range().unwrap_or_default(), HISTORY);
         // By the address of the kind, which is kept alive.
         let mut kinds: HashMap<usize, Counts> = HashMap::new();
         let mut processes: BTreeMap<String, u64> = BTreeMap::new();

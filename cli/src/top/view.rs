@@ -44,24 +44,24 @@ impl Theme {
 }
 
 pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, theme: Theme) {
-    let overview = model.overview();
+    let overview = &model.overview;
     let processes = u16::try_from(overview.processes.len()).unwrap_or(u16::MAX).min(PROCESSES);
     let heights = [Constraint::Length(1), Constraint::Length(processes), Constraint::Min(3), Constraint::Length(1)];
     let [heading, process_area, main, footer] = frame.area().layout(&Layout::vertical(heights));
-    let state = if model.is_paused() { "  paused" } else { "" };
+    let state = if model.is_paused { "  paused" } else { "" };
     let text = format!("{}{state}", shown(&overview.heading));
     frame.render_widget(Line::styled(text, Theme::heading()), heading);
     draw_processes(frame, process_area, model);
-    match model.inspected() {
+    match &model.inspected {
         Some(inspected) => draw_detail(frame, main, model, inspected, theme),
         None => draw_events(frame, main, model, theme),
     }
-    let keys = if model.inspected().is_some() {
+    let keys = if model.inspected.is_some() {
         "Esc back  ←→ field  Space on/off  p pause  q quit"
     } else {
         "↑↓ select  Enter fields  Space on/off  s order  p pause  q quit"
     };
-    let line = match model.message().or(overview.note.as_deref()) {
+    let line = match model.message.as_deref().or(overview.note.as_deref()) {
         Some(message) => Line::styled(shown(message), theme.color(Color::Yellow)),
         None => Line::styled(keys, Theme::faint()),
     };
@@ -69,7 +69,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, theme: Theme) {
 }
 
 fn draw_processes(frame: &mut Frame<'_>, area: Rect, model: &Model) {
-    let processes = &model.overview().processes;
+    let processes = &model.overview.processes;
     let room = usize::from(area.height);
     let line = |(index, process): (usize, &super::source::ProcessRow)| {
         if index + 1 == room && processes.len() > room {
@@ -86,7 +86,7 @@ fn draw_processes(frame: &mut Frame<'_>, area: Rect, model: &Model) {
 
 fn draw_events(frame: &mut Frame<'_>, area: Rect, model: &Model, theme: Theme) {
     let mark = |order, title: &str| {
-        if model.order() == order { format!("{title}▼") } else { title.to_owned() }
+        if model.order == order { format!("{title}▼") } else { title.to_owned() }
     };
     let titles = [
         String::new(),
@@ -98,7 +98,7 @@ fn draw_events(frame: &mut Frame<'_>, area: Rect, model: &Model, theme: Theme) {
     let right = |text: String| Cell::from(Line::from(text).right_aligned());
     let [on, name, per_second, count, over_time] = titles;
     let heading = Row::new([Cell::from(on), Cell::from(name), right(per_second), right(count), Cell::from(over_time)]);
-    let names = model.overview().events.iter().map(|row| row.name.chars().count());
+    let names = model.overview.events.iter().map(|row| row.name.chars().count());
     let longest = u16::try_from(names.max().unwrap_or(0).clamp(5, 48)).unwrap_or(48) + 1;
     let widths = [
         Constraint::Length(3),
@@ -119,9 +119,9 @@ fn draw_events(frame: &mut Frame<'_>, area: Rect, model: &Model, theme: Theme) {
             Cell::from(line),
         ])
     };
-    let rows = model.overview().events.iter().map(row);
+    let rows = model.overview.events.iter().map(row);
     let table = Table::new(rows, widths).header(heading.style(Theme::heading())).row_highlight_style(Theme::selected());
-    let selected = (!model.overview().events.is_empty()).then(|| model.selected());
+    let selected = (!model.overview.events.is_empty()).then(|| model.selected());
     frame.render_stateful_widget(table, area, &mut TableState::new().with_selected(selected));
 }
 

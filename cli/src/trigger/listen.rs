@@ -1,7 +1,7 @@
 //! `tracectl listen`: owns the notification socket, and fires triggers for the notifications it receives.
 
 use super::fired;
-use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use crate::failure::{Outcome, VerbResult};
 use crate::interrupt::WaitingInterrupt;
 use crate::progress::WaitingLine;
 use crate::session::controller;
@@ -21,13 +21,11 @@ use tracepoint_run_dir::RunDir;
 /// core dump (`core_pattern`) writes to it; see `docs/format-notify.md`. Without a listener, `tracectl notify` fires the triggers itself. Only
 /// processes of this user and of root are served. Writes a line for each message and each occurrence.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
   tracectl listen
   tracectl listen --json | jq -r 'select(.type == \"core_dump\") | .triggers[].actions[].output'
-  tracectl notifications                        in another terminal: what the action `notify` sends
-
-{EXIT_CODES}"))]
+  tracectl notifications                        in another terminal: what the action `notify` sends")]
 pub(crate) struct Listen {
     /// Write one JSON object for each message and each occurrence; the first, of the type `listening`, has the `path` of the socket
     #[arg(long)]

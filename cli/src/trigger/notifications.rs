@@ -1,7 +1,7 @@
 //! `tracectl notifications`: shows the notifications sent by the trigger action `notify`.
 
 use super::outcome;
-use crate::failure::{EXIT_CODES, Failure, VerbResult};
+use crate::failure::{Failure, VerbResult};
 use crate::session::controller;
 use crate::{message, output};
 use clap::Args;
@@ -15,12 +15,10 @@ use tracepoint_controller::trigger::{Notification, Subscription};
 /// actions. Ends on Ctrl-C, and with an error when the listener ends. A subscriber that does not read misses notifications; the next one says how
 /// many.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
   tracectl notifications
-  tracectl notifications -s flight --json | jq -r '.occurrence.condition'
-
-{EXIT_CODES}"))]
+  tracectl notifications -s flight --json | jq -r '.occurrence.condition'")]
 pub(crate) struct Notifications {
     /// Only notifications of this session
     #[arg(short, long, value_name = "NAME")]

@@ -1,10 +1,10 @@
 //! `tracectl trigger`: sets a trigger on a session.
 
 use super::{SessionOption, unwatched};
-use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
-use crate::session::WaitArguments;
+use crate::failure::{Failure, Outcome, VerbResult};
 use crate::session::acks::{of_process, report_silent};
 use crate::session::rules::add;
+use crate::session::{WaitArguments, controller};
 use crate::state_dir::state_dir;
 use crate::{message, output, units};
 use clap::{Args, ValueEnum};
@@ -61,7 +61,9 @@ enum Kind {
 ///
 /// A trigger of a stopped session acts only if it has the action `start`.
 #[derive(Debug, Args)]
-#[command(override_usage = "tracectl trigger [OPTIONS] <WHAT> [VALUE] <ACTION>...", after_help = format!("\
+#[command(
+    override_usage = "tracectl trigger [OPTIONS] <WHAT> [VALUE] <ACTION>...",
+    after_help = "\
 Examples:
   tracectl trigger -s flight OnAnyCoreDump snapshot
   tracectl trigger -s flight event 'shop:paid' --filter 'status >= 500' snapshot --before 10s --after 5s
@@ -72,9 +74,8 @@ Examples:
   tracectl trigger -s web lost snapshot stop
   tracectl trigger -s web statistic 'p99 of latency(shop:asked, shop:answered by id) > 5ms for 1s' snapshot
   tracectl trigger -s web size 512M rotate
-  tracectl trigger OnAnyCoreDump snapshot --limit 5/h --keep 20 --max-size 4G
-
-{EXIT_CODES}"))]
+  tracectl trigger OnAnyCoreDump snapshot --limit 5/h --keep 20 --max-size 4G"
+)]
 pub(crate) struct Trigger {
     #[command(flatten)]
     session: SessionOption,
@@ -132,7 +133,7 @@ pub(crate) struct Trigger {
 
 impl Trigger {
     pub(crate) fn run(&self) -> VerbResult {
-        let controller = self.session.controller()?;
+        let controller = controller(self.session.pid)?;
         let session = self.session.session(&controller)?;
         let (when, words) = self.when()?;
         let mut actions = self.actions(words, session.name())?;

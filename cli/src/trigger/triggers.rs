@@ -1,7 +1,7 @@
 //! `tracectl triggers`: shows the triggers of sessions and their results.
 
 use super::{outcome, unwatched};
-use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
+use crate::failure::{Failure, Outcome, VerbResult};
 use crate::session::controller;
 use crate::table::{Table, number, text};
 use crate::{message, output, units};
@@ -20,12 +20,10 @@ use tracepoint_session_spec::{SpecError, TriggerSpec};
 ///
 /// Includes the triggers of sessions that programs have started in code, as `NAME of process PID`.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
   tracectl triggers
-  tracectl triggers -s flight --json | jq '.triggers[].state.snapshots[].path'
-
-{EXIT_CODES}"))]
+  tracectl triggers -s flight --json | jq '.triggers[].state.snapshots[].path'")]
 pub(crate) struct Triggers {
     /// The session [default: all]
     #[arg(short, long, value_name = "NAME")]
@@ -114,7 +112,6 @@ impl Triggers {
     }
 }
 
-/// The triggers of a session and their state.
 struct OfSession {
     triggers: Vec<TriggerStatus>,
     /// Errors of triggers that this version does not understand.

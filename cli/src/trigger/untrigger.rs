@@ -1,8 +1,9 @@
 //! `tracectl untrigger`: removes triggers of a session.
 
 use super::SessionOption;
-use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use crate::failure::{Outcome, VerbResult};
 use crate::output;
+use crate::session::controller;
 use clap::Args;
 use serde_json::json;
 use tracepoint_controller::trigger::trigger_remove;
@@ -11,11 +12,9 @@ use tracepoint_controller::trigger::trigger_remove;
 ///
 /// Snapshots that they have written stay.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
-  tracectl untrigger -s flight t1
-
-{EXIT_CODES}"))]
+  tracectl untrigger -s flight t1")]
 pub(crate) struct Untrigger {
     #[command(flatten)]
     session: SessionOption,
@@ -29,7 +28,7 @@ pub(crate) struct Untrigger {
 
 impl Untrigger {
     pub(crate) fn run(&self) -> VerbResult {
-        let controller = self.session.controller()?;
+        let controller = controller(self.session.pid)?;
         let session = self.session.session(&controller)?;
         for id in &self.ids {
             trigger_remove(&session, id)?;

@@ -1,7 +1,7 @@
 //! `tracectl usdt list`: the notes of a program or a process.
 
 use super::notes::{NotedFile, Source};
-use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use crate::failure::{Outcome, VerbResult};
 use crate::output;
 use crate::table::{Table, text};
 use anstyle::Style;
@@ -15,12 +15,10 @@ use tracepoint_reader::usdt::Note;
 /// VIA is how tools get the values: as `arguments`, or, for events with more than 12 words, through the `address` of all words. Each number is a word
 /// of 8 bytes; a text, a path and an array take two, address and length; an `Option` of a number takes two, 0 or 1 and the number.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
   tracectl usdt list ./server
-  tracectl usdt list -p 4242 --json | jq -r '.files[].notes[].event'
-
-{EXIT_CODES}"))]
+  tracectl usdt list -p 4242 --json | jq -r '.files[].notes[].event'")]
 pub(crate) struct List {
     #[command(flatten)]
     source: Source,

@@ -19,7 +19,6 @@ pub(super) struct Source {
     pub(super) pid: Option<u32>,
 }
 
-/// A file and its notes.
 #[derive(Debug)]
 pub(super) struct NotedFile {
     pub(super) path: PathBuf,

@@ -7,7 +7,7 @@ mod bpftrace;
 mod systemtap;
 
 use super::notes::{NotedFile, Source};
-use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
+use crate::failure::{Failure, Outcome, VerbResult};
 use crate::message;
 use crate::output;
 use clap::Args;
@@ -23,13 +23,11 @@ use tracepoint_reader::usdt::{Note, NoteField};
 /// need root, and switch the events on themselves: at once where the program has an agent, else when it calls `usdt::poll`. An event is left out
 /// if a name in its note, or the path of its file, has characters that the shell or a tool could take for code.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(after_help = "\
 Examples:
   tracectl usdt script -p 4242 -e net:received | sudo bash
   tracectl usdt script ./server --tool systemtap
-  tracectl usdt script -p 4242 --json | jq -r '.scripts[].program' > all.bt
-
-{EXIT_CODES}"))]
+  tracectl usdt script -p 4242 --json | jq -r '.scripts[].program' > all.bt")]
 pub(crate) struct Script {
     #[command(flatten)]
     source: Source,
@@ -51,7 +49,6 @@ enum Tool {
     Systemtap,
 }
 
-/// A script that prints one event.
 struct EventScript {
     event: String,
     program: String,

@@ -14,7 +14,6 @@ use tracepoint_reader::{ClockAlignment, Metadata, Trace};
 /// Minimum correction, in nanoseconds, that is reported by default.
 const FAR_OFF: u64 = 1_000_000_000;
 
-/// The host name in the metadata of a trace.
 fn host(metadata: &Metadata) -> &str {
     match metadata.env_value("hostname") {
         Some(EnvValue::String(host)) => host,
@@ -25,7 +24,6 @@ fn host(metadata: &Metadata) -> &str {
 /// The path of a trace, its metadata, and the alignment of its clock.
 type Clock<'a> = (Cow<'a, str>, &'a Metadata, Option<ClockAlignment>);
 
-/// The clock of each trace.
 pub(super) fn all(trace: &Trace) -> impl Iterator<Item = Clock<'_>> {
     let alignments = trace.alignments().map(|(_, alignment)| alignment);
     trace.metadata().zip(alignments).map(|((path, metadata), alignment)| (path.to_string_lossy(), metadata, alignment))

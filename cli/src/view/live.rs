@@ -108,7 +108,6 @@ impl View {
         Ok(Outcome::Success)
     }
 
-    /// Lists the sessions of a relay.
     fn list(&self, url: &LiveUrl, options: &LiveOptions) -> VerbResult {
         let sessions = list_sessions(url, options)?;
         if self.json {

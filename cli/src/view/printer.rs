@@ -90,7 +90,6 @@ impl Printer {
         Ok(())
     }
 
-    /// Flushes the printed text.
     pub(super) fn flush(&mut self) -> Result<(), Failure> {
         Ok(self.out.flush()?)
     }

@@ -46,7 +46,7 @@ impl CollectorThread {
             let mut line = LiveLine::new();
             collector.run(|report| {
                 report.messages.iter().for_each(|text| message::note(text));
-                line.show_packets(report.counts.stored, || collect::status(report));
+                line.show("packets", report.counts.stored, || collect::status(report));
                 if report.disk >= max_size {
                     full.store(true, Ordering::Relaxed);
                 }

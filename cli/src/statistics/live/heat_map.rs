@@ -6,17 +6,16 @@ use super::screen::Screen;
 use crate::failure::Failure;
 use crate::message;
 use crate::output;
-use crate::statistics::heat_map::{HeatMap, Slice};
+use crate::statistics::heat_map::{HeatMap, Slice, distribution};
 use crate::statistics::picture::draw;
 use crate::statistics::text::write;
 use serde::Serialize;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tracepoint_probes::snapshot::{Distribution, Results};
+use tracepoint_probes::snapshot::Distribution;
 use tracepoint_probes::{Measure, Snapshot};
 use tracepoint_session_io::statistics::{SessionStatistics, StatisticResult};
 
-/// The output of the map.
 pub(crate) enum MapOutput<'a> {
     Text,
     /// An object for each interval, with its distribution.
@@ -85,21 +84,12 @@ impl<'a> LiveMap<'a> {
         has_values
     }
 
-    /// The map up to the last interval.
     fn map(&mut self) -> HeatMap {
         let mut all = Distribution::default();
         self.slices.iter().for_each(|slice| all.merge(slice.values.clone()));
         let columns = self.slices.last().map_or(0, |slice| slice.index + 1);
         let width = i64::try_from(self.interval).unwrap_or(i64::MAX);
         HeatMap { width, columns, all, slices: std::mem::take(&mut self.slices) }
-    }
-}
-
-/// The distribution; `None` if it has groups.
-fn values(snapshot: &Snapshot) -> Option<Distribution> {
-    match &snapshot.results {
-        Results::Histogram(rows) | Results::Latency { durations: rows, .. } => rows.all.clone(),
-        _ => None,
     }
 }
 
@@ -112,12 +102,12 @@ impl View for LiveMap<'_> {
         self.began = statistics.time;
         // If no process computes it yet, the previous distribution is empty.
         let before = only_one(statistics, self.only.as_ref()).ok();
-        self.before = before.and_then(|shown| values(&shown.snapshot)).unwrap_or_default();
+        self.before = before.and_then(|shown| distribution(shown.snapshot.results)).unwrap_or_default();
     }
 
     fn show(&mut self, statistics: &SessionStatistics) -> Result<(), Failure> {
         let StatisticResult { snapshot, is_duration, .. } = only_one(statistics, self.only.as_ref())?;
-        let all = values(&snapshot).ok_or_else(|| {
+        let all = distribution(snapshot.results.clone()).ok_or_else(|| {
             let text = format!("a heat map shows one distribution, and the session computes `{}`", snapshot.statistic);
             Failure::Refused(text)
         })?;

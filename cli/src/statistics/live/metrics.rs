@@ -24,7 +24,6 @@ pub(crate) enum Scope {
 }
 
 impl Scope {
-    /// The metrics at one time.
     pub(crate) fn metrics(&self, statistics: &SessionStatistics) -> Metrics {
         let mut results = distinct(statistics);
         match self {
@@ -49,7 +48,6 @@ impl Scope {
     }
 }
 
-/// Writes the metrics once.
 pub(crate) struct MetricsView(pub(crate) Scope);
 
 impl View for MetricsView {

@@ -17,7 +17,7 @@ pub(crate) struct OwnSession<'a> {
     session: NamedSession<'a>,
     timeout: Duration,
     /// True if a participating process has not applied it.
-    is_partial: bool,
+    pub(super) is_partial: bool,
 }
 
 impl<'a> OwnSession<'a> {
@@ -44,11 +44,6 @@ impl<'a> OwnSession<'a> {
         waited.acks.iter().for_each(report_notices);
         own.is_partial = require_computed(&waited)?;
         Ok(own)
-    }
-
-    /// True if a participating process had not applied the session when it started.
-    pub(crate) const fn is_partial(&self) -> bool {
-        self.is_partial
     }
 
     pub(crate) fn name(&self) -> &str {

@@ -17,7 +17,6 @@ use tracepoint_probes::snapshot::{Distribution, Results, Rows};
 use tracepoint_probes::{GroupKey, StatisticSpec};
 use tracepoint_session_io::statistics::{SessionStatistics, StatisticResult};
 
-/// The statistics of a session.
 pub(crate) struct StatView {
     form: Form,
     /// True for a named session: all of its statistics are shown, by rule. Otherwise shows the counts of the temporary session.
@@ -233,7 +232,6 @@ impl StatView {
     }
 }
 
-/// The lines of a statistic.
 fn lines(result: &StatisticResult) -> Vec<Line> {
     let statistic = match &result.rule.filter {
         Some(filter) => format!("{} if {filter}", result.snapshot.statistic),
