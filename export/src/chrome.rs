@@ -65,7 +65,6 @@ struct LocalId {
     local: String,
 }
 
-/// The fields of an event.
 struct EventArgs<'a>(&'a Event);
 
 impl Serialize for EventArgs<'_> {
@@ -74,7 +73,6 @@ impl Serialize for EventArgs<'_> {
     }
 }
 
-/// The fields of a span.
 struct SpanArgs<'a> {
     span: &'a Span<'a>,
     /// Time by which the span began before the first item.

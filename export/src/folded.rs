@@ -36,11 +36,9 @@ enum Source {
     Calls(Calls),
 }
 
-/// The time spent in spans, in nanoseconds.
 #[derive(Debug, Default)]
 struct Times {
     by_process: BTreeMap<u32, TimeTree>,
-    /// The number of paths.
     count: usize,
 }
 
@@ -121,7 +119,6 @@ fn program(process: &Process) -> String {
     process.program.clone().unwrap_or_else(pid)
 }
 
-/// Writes a line.
 fn line<'a>(out: &mut impl Write, frames: impl IntoIterator<Item = &'a str>, number: u64) -> io::Result<()> {
     for (index, frame) in frames.into_iter().enumerate() {
         let plain = frame.replace(|c: char| c == ';' || is_control(c), "_");

@@ -65,7 +65,6 @@ impl<W: Write> Otlp<W> {
         if self.waiting >= BATCH { self.write(sources) } else { Ok(()) }
     }
 
-    /// Writes a request.
     fn write(&mut self, sources: &Sources) -> io::Result<()> {
         self.waiting = 0;
         let scope =

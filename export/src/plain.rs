@@ -9,7 +9,6 @@ use tracepoint_reader::{Event, StructValue, Value};
 
 use crate::format::{Span, SpanEnd};
 
-/// A value.
 #[derive(Clone, Debug)]
 pub(crate) enum Plain<'a> {
     /// An absent value.
@@ -78,7 +77,6 @@ pub(crate) fn fields(event: &Event) -> impl Iterator<Item = (&str, &Value)> {
     payload(event).chain(context.chain(stream_context).filter(|(name, _)| is_shown(name)))
 }
 
-/// The fields of an event.
 fn payload(event: &Event) -> impl Iterator<Item = (&str, &Value)> {
     members(event.class.fields.as_ref(), event.fields.as_ref())
 }

@@ -136,7 +136,6 @@ impl Sources {
         path
     }
 
-    /// The thread of an event.
     pub(crate) fn of_event(&mut self, event: &Event) -> ThreadId {
         let origin = event.origin();
         self.of_origin(&event.stream, &origin)

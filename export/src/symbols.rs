@@ -17,7 +17,6 @@ use tracepoint_reader::metadata::Module;
 /// Directory of separate debug information, by build id.
 const DEBUG_FILES: &str = "/usr/lib/debug/.build-id";
 
-/// A file with symbols.
 struct Symbols {
     loader: Loader,
     /// The loaded segments: file offset, size, address.

@@ -138,7 +138,6 @@ impl OpenSpan {
     }
 }
 
-/// An integer field of an event.
 pub(super) fn field(event: &Event, name: &str) -> Option<u64> {
     event.fields.as_ref().and_then(|fields| fields.get(name)).and_then(Value::as_u64)
 }
