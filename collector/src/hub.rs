@@ -30,7 +30,7 @@ pub(crate) use place::Place;
 pub(crate) use room::{FILES_OF_STREAM, Room};
 pub(crate) use session::Session;
 pub(crate) use stream::Stream;
-pub(crate) use streaming::OpenedSession;
+pub(crate) use streaming::{OpenedSession, Refusal, refused};
 
 use anyhow::{Context as _, bail};
 use clearing::RemovalQueue;

@@ -7,7 +7,7 @@
 //!   Closing:  GIVE_UP closes the streams as they are; a lost connection closes the session
 //! ```
 
-use crate::hub::{Hub, OpenedSession};
+use crate::hub::{Hub, OpenedSession, Refusal, refused};
 use crate::memory::MemoryShare;
 use crate::reorder::Limits;
 use crate::shares::Address;
@@ -56,14 +56,6 @@ impl Offer {
 
 fn contains(networks: &[IpNet], peer: IpAddr) -> bool {
     networks.iter().any(|network| network.contains(&peer.to_canonical()))
-}
-
-/// The reason why a connection is closed, which is sent to the sender.
-pub(crate) type Refusal = (ErrorCode, String);
-
-/// Turns an error into a refusal with this code.
-pub(crate) fn refused(code: ErrorCode) -> impl Fn(anyhow::Error) -> Refusal {
-    move |error| (code, format!("{error:#}"))
 }
 
 /// The state of a control connection.

@@ -4,9 +4,9 @@ mod clocks;
 mod open;
 mod rotation;
 
-pub(crate) use open::OpenedSession;
 #[cfg(feature = "nats")]
 pub(super) use open::streamed_directory;
+pub(crate) use open::{OpenedSession, Refusal, refused};
 
 use super::Hub;
 use super::ordered::{OrderedStream, unwrap};

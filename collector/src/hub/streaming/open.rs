@@ -12,7 +12,6 @@ use crate::hub::{Hub, MAX_STREAMS};
 use crate::names::sanitised;
 use crate::shares::Address;
 use crate::storage::Files;
-use crate::stream_control;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -24,6 +23,15 @@ use tracepoint_wire::stream::{Announce, ErrorCode, Hello};
 
 /// File names that streams cannot have.
 const RESERVED: [&str; 3] = [METADATA_CHANNEL, "index", ".account"];
+
+/// The reason why a connection is closed, which is sent to the sender.
+pub(crate) type Refusal = (ErrorCode, String);
+
+/// Turns an error into a refusal with this code.
+pub(crate) fn refused(code: ErrorCode) -> impl Fn(anyhow::Error) -> Refusal {
+    move |error| (code, format!("{error:#}"))
+}
+
 /// The answer to a sender whose session is open.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenedSession {
@@ -55,7 +63,7 @@ impl Hub {
         token: [u8; 16],
         is_shared: bool,
         address: Address,
-    ) -> Result<OpenedSession, (ErrorCode, String)> {
+    ) -> Result<OpenedSession, Refusal> {
         if let Some(id) = self.known(&hello.key) {
             let Some(streamed) = self.session_mut(id).and_then(|session| session.streamed.as_mut()) else {
                 return Err(gone());
@@ -68,7 +76,7 @@ impl Hub {
             self.tokens.insert(token, id);
             return Ok(OpenedSession { session: id, connection, is_resumed: true, metadata });
         }
-        let busy = stream_control::refused(ErrorCode::Busy);
+        let busy = refused(ErrorCode::Busy);
         let (admission, share) = (self.admit(address).map_err(&busy)?, self.files_of_next(address).map_err(&busy)?);
         let failed =
             |error: io::Error| (ErrorCode::Storage, format!("cannot create the directory of the session: {error}"));
@@ -138,9 +146,9 @@ impl Hub {
     }
 
     /// Opens an announced stream. Returns its handle, and the lowest number that is not stored.
-    pub(crate) fn announce(&mut self, id: u64, announce: &Announce<'_>) -> Result<(u64, u64), (ErrorCode, String)> {
+    pub(crate) fn announce(&mut self, id: u64, announce: &Announce<'_>) -> Result<(u64, u64), Refusal> {
         let key = (announce.class, announce.instance);
-        let refused = |why: String| (ErrorCode::Refused, why);
+        let rejected = |why: String| (ErrorCode::Refused, why);
         let streamed = self.streamed(id).ok_or_else(gone)?;
         if let Some(handle) = streamed.streams.get(&key).copied() {
             let connection = streamed.connection;
@@ -152,11 +160,11 @@ impl Hub {
             return Ok((handle, next));
         }
         if streamed.streams.len() >= MAX_STREAMS {
-            return Err(refused(format!("a session has at most {MAX_STREAMS} streams")));
+            return Err(rejected(format!("a session has at most {MAX_STREAMS} streams")));
         }
         let name = sanitised(announce.names[4], 4);
         if RESERVED.contains(&name.as_str()) || streamed.names.contains(&name) {
-            return Err(refused(format!("the name of the stream `{name}` is taken")));
+            return Err(rejected(format!("the name of the stream `{name}` is taken")));
         }
         let line = streamed.chunks.as_ref().and_then(|chunks| chunks.lines.get(&key)).cloned().unwrap_or_default();
         let directory = self.trace_directory(id).ok_or_else(gone)?;
@@ -169,9 +177,9 @@ impl Hub {
             path: Path::new(session.borrow().relative()).to_owned(),
         };
         let path = place.directory.join(&place.channel);
-        let share = self.files(id).map_err(stream_control::refused(ErrorCode::Busy))?;
+        let share = self.files(id).map_err(refused(ErrorCode::Busy))?;
         let files = if path.exists() { Files::reopen(&path, true) } else { place.create(0) };
-        let files = files.map_err(|error| refused(format!("cannot create {}: {error}", path.display())))?.with(share);
+        let files = files.map_err(|error| rejected(format!("cannot create {}: {error}", path.display())))?.with(share);
         let next = files.last_number().map_or(line.next, |last| last + 1);
         let handle = self.open_stream(id, place, files).ok_or_else(gone)?;
         if let Some(stream) = self.streams.get_mut(&handle) {
@@ -192,7 +200,7 @@ impl Hub {
     }
 }
 
-fn gone() -> (ErrorCode, String) {
+fn gone() -> Refusal {
     (ErrorCode::Storage, "there is no session".to_owned())
 }
 
