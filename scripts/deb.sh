@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes a Debian package of a built tracectl: the program, its manual pages and completions, and the units of examples/systemd. Prints the
-# package's path. It depends on the C library alone, of which the program says the version.
+# package's path. It depends on libgcc, and on the C library in the version that the program needs.
 #
 #   scripts/deb.sh TRACECTL DIRECTORY
 set -euo pipefail
@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 for program in dpkg-deb objdump; do
     command -v $program >/dev/null || { echo "deb.sh: no $program: apt-get install dpkg binutils" >&2; exit 1; }
 done
-work=$(mktemp -d "${TMPDIR:-/tmp}/debian-package.XXXXXX")
+work=$(mktemp -d "${TMPDIR:-/tmp}/deb.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
 version=$("$tracectl" --version | cut -d ' ' -f 2)

@@ -60,9 +60,9 @@ in_system --install "$package"
 export TRACEPOINT_RUN_DIR=$work/run PATH=$system/usr/bin:$PATH
 [ "$(command -v tracectl)" = "$system/usr/bin/tracectl" ] || failed "the package has no tracectl"
 tracectl create flight --wait -e '*' --policy overwrite --start >&2
-tracectl status --json | grep flight >&2 || failed "the installed tracectl does not list its session"
+tracectl status --json | grep -c flight >&2 || failed "the installed tracectl does not list its session"
 tracectl destroy flight >&2
-zcat "$system/usr/share/man/man1/tracectl-record.1.gz" | grep '^\.TH' >&2 || failed "the package has no manual page of a verb"
+zcat "$system/usr/share/man/man1/tracectl-record.1.gz" | grep -c '^\.TH' >&2 || failed "the package has no manual page of a verb"
 bash -c '. "$1/usr/share/bash-completion/completions/tracectl" && complete -p tracectl' bash "$system" >&2 || failed "bash does not accept the completions"
 for command in $(sed -n 's/^Exec[A-Za-z]*=\([^ ]*tracectl\) .*/\1/p' "$system"/usr/lib/systemd/system/*.service); do
     [ -x "$system$command" ] || failed "a unit runs $command, which is not in the package"
