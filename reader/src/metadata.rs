@@ -31,7 +31,7 @@ use types::{ByteOrder, StructType};
 pub const MAX_METADATA: usize = 64 << 20;
 
 /// A clock.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Clock {
     /// Its name.
@@ -84,7 +84,7 @@ pub enum EnvValue {
 }
 
 /// A kind of event.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct EventClass {
     /// Its id within the stream class.

@@ -22,9 +22,8 @@ use std::thread;
 use crate::event::Stream;
 use crate::loss::{Damage, Loss};
 use crate::merge::{LossFinder, Streams, Trace, TraceStream};
-use crate::metadata::StreamClass;
 use crate::packet::Packet;
-use crate::record::layout::ClassLayouts;
+use crate::record::layout::{ClassLayouts, KnownLayouts};
 use crate::stream::{PacketEnd, Step, StreamReader};
 use crate::view::EventView;
 use plan::{Part, Plan};
@@ -199,7 +198,7 @@ where
 
 /// Reads parts until none is left.
 fn work<V: PacketVisitor>(plan: &Mutex<Plan>, visitor: &mut V, results: &SyncSender<PartResult<V::Packet>>) {
-    let mut layouts = Layouts::default();
+    let mut layouts = KnownLayouts::new(ClassLayouts::of);
     // A panic of another thread ends this one as well, but the plan is never left half updated.
     while let Some(part) = { plan.lock().unwrap_or_else(PoisonError::into_inner).next() } {
         if results.send(read_part(part, visitor, &mut layouts)).is_err() {
@@ -208,7 +207,7 @@ fn work<V: PacketVisitor>(plan: &Mutex<Plan>, visitor: &mut V, results: &SyncSen
     }
 }
 
-fn read_part<V: PacketVisitor>(part: Part, visitor: &mut V, layouts: &mut Layouts) -> PartResult<V::Packet> {
+fn read_part<V: PacketVisitor>(part: Part, visitor: &mut V, layouts: &mut KnownLayouts) -> PartResult<V::Packet> {
     let Part { place, mut reader, is_last } = part;
     let (mut found, mut open, mut bytes) = (Vec::new(), None, 0);
     while let Some(step) = reader.next() {
@@ -233,23 +232,6 @@ fn read_part<V: PacketVisitor>(part: Part, visitor: &mut V, layouts: &mut Layout
     }
     let is_certain = is_last || reader.has_met_its_end();
     PartResult { place, is_certain, found, unchecked: reader.unchecked(), bytes }
-}
-
-/// The layouts of the stream classes that a thread has seen, by their addresses.
-#[derive(Default)]
-struct Layouts {
-    known: Vec<(Arc<StreamClass>, ClassLayouts)>,
-}
-
-impl Layouts {
-    fn of(&mut self, class: &Arc<StreamClass>) -> &ClassLayouts {
-        let index = self.known.iter().position(|(known, _)| Arc::ptr_eq(known, class));
-        let index = index.unwrap_or_else(|| {
-            self.known.push((Arc::clone(class), ClassLayouts::of(class)));
-            self.known.len() - 1
-        });
-        &self.known[index].1
-    }
 }
 
 /// Passes the results of a stream's parts to its fold in order.

@@ -68,6 +68,18 @@ pub struct Check {
     pub pass: bool,
 }
 
+impl Check {
+    fn new(
+        rule: char,
+        subject: impl Into<String>,
+        compares: &'static str,
+        (left, right): (impl ToString, impl ToString),
+        pass: bool,
+    ) -> Self {
+        Self { rule, subject: subject.into(), compares, left: left.to_string(), right: right.to_string(), pass }
+    }
+}
+
 /// The outcome of [`verify()`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -173,14 +185,8 @@ fn verify_dt(trace: &DtTrace, report: &mut Report, reading: &mut ReadOptions<'_>
     report.checks.push(completeness(trace.path(), account.as_ref(), trace.metadata()));
     report.checks.extend(unchanged(&trace.path().join("metadata"), trace.metadata()));
     for damage in trace.damage() {
-        report.checks.push(Check {
-            rule: 'Q',
-            subject: damage.file.display().to_string(),
-            compares: "damage = none",
-            left: format!("byte {}: {}", damage.offset, damage.reason),
-            right: "none".to_owned(),
-            pass: false,
-        });
+        let left = format!("byte {}: {}", damage.offset, damage.reason);
+        report.checks.push(Check::new('Q', damage.file.display().to_string(), "damage = none", (left, "none"), false));
     }
     let file = |stream: &DtStream| StreamFile {
         name: stream.name.clone(),
@@ -214,14 +220,10 @@ const AS_WRITTEN: &str = "as it was written";
 
 /// Rule S, if the metadata has checksums.
 fn unchanged(subject: &Path, metadata: &Metadata) -> Option<Check> {
-    metadata.is_checked().then(|| Check {
-        rule: 'S',
-        subject: subject.display().to_string(),
-        compares: "the metadata = as it was written",
-        left: metadata.damage().unwrap_or(AS_WRITTEN).to_owned(),
-        right: AS_WRITTEN.to_owned(),
-        pass: metadata.damage().is_none(),
-    })
+    let sides = (metadata.damage().unwrap_or(AS_WRITTEN), AS_WRITTEN);
+    let pass = metadata.damage().is_none();
+    let compares = "the metadata = as it was written";
+    metadata.is_checked().then(|| Check::new('S', subject.display().to_string(), compares, sides, pass))
 }
 
 /// The text of rule A for a snapshot.
@@ -254,12 +256,6 @@ fn completeness(subject: &Path, account: Option<&Account>, metadata: &Metadata) 
                 .to_owned()
         }
     };
-    Check {
-        rule: 'A',
-        subject: subject.display().to_string(),
-        compares: "the account = complete",
-        left: found,
-        right: "complete".to_owned(),
-        pass: account.is_some_and(|account| account.complete || account.snapshot),
-    }
+    let pass = account.is_some_and(|account| account.complete || account.snapshot);
+    Check::new('A', subject.display().to_string(), "the account = complete", (found, "complete"), pass)
 }

@@ -30,7 +30,7 @@ pub struct DtTrace {
 }
 
 /// The contents and losses of a trace in a dt file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct DtSummary {
     /// Slots of the file.
@@ -123,12 +123,9 @@ impl DtTrace {
         let account = self.account()?;
         let mut summary = DtSummary {
             slots: u64::from(self.reader.header().number_buffers()),
-            packets: 0,
             streams: self.streams.len() as u64,
-            gone_packets: 0,
-            gone_events: 0,
-            lost: BTreeMap::new(),
             complete: account.as_ref().is_some_and(|account| account.complete),
+            ..DtSummary::default()
         };
         for stream in &self.streams {
             summary.packets += stream.parts.iter().filter(|part| part.is_slot()).count() as u64;

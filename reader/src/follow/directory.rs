@@ -20,7 +20,7 @@ use crate::metadata::Metadata;
 /// How long metadata may be unreadable because it is being written.
 const METADATA_DELAY: Duration = Duration::from_secs(5);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Directory {
     /// The directory of the whole trace, without symbolic links.
     pub(super) root: PathBuf,
@@ -55,19 +55,7 @@ pub(super) enum MetadataState {
 impl Directory {
     pub(super) fn open(path: &Path) -> Result<Self, ReadError> {
         let root = root(path).canonicalize().map_err(|error| ReadError::io(path, error))?;
-        Ok(Self {
-            root,
-            metadata: None,
-            has_ended: false,
-            unreadable: None,
-            is_reported: false,
-            damaged: None,
-            is_damage_told: false,
-            offset: None,
-            path: path.to_owned(),
-            length: 0,
-            keys: HashMap::new(),
-        })
+        Ok(Self { root, path: path.to_owned(), ..Self::default() })
     }
 
     /// Its stream files, with their current lengths.

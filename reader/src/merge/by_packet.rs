@@ -12,9 +12,8 @@ use super::losses::LossFinder;
 use super::{Streams, Trace, TraceStream};
 use crate::event::Stream;
 use crate::loss::{Damage, Loss};
-use crate::metadata::StreamClass;
 use crate::packet::Packet;
-use crate::record::layout::ClassLayouts;
+use crate::record::layout::{ClassLayouts, KnownLayouts};
 use crate::stream::{Step, StreamReader};
 use crate::view::EventView;
 
@@ -64,7 +63,7 @@ impl Cursor {
     }
 
     /// Passes the next packet to the visitor.
-    fn visit(&mut self, visitor: &mut impl TraceVisitor, layouts: &mut Layouts) -> ControlFlow<()> {
+    fn visit(&mut self, visitor: &mut impl TraceVisitor, layouts: &mut KnownLayouts) -> ControlFlow<()> {
         let Some((packet, stream)) = self.next.take().zip(self.reader.stream().cloned()) else {
             return ControlFlow::Continue(());
         };
@@ -90,20 +89,6 @@ impl Cursor {
     }
 }
 
-/// The layouts of the stream classes seen so far, by address.
-#[derive(Default)]
-struct Layouts(Vec<(Arc<StreamClass>, ClassLayouts)>);
-
-impl Layouts {
-    fn of(&mut self, class: &Arc<StreamClass>) -> &ClassLayouts {
-        let index = self.0.iter().position(|(known, _)| Arc::ptr_eq(known, class)).unwrap_or_else(|| {
-            self.0.push((Arc::clone(class), ClassLayouts::of_scalars(class)));
-            self.0.len() - 1
-        });
-        &self.0[index].1
-    }
-}
-
 impl Trace {
     /// Passes everything in the traces to a visitor, packet by packet, in the order of the packets' begin times. Events of different packets are not
     /// merged. Returns the number of packets without a checksum, as
@@ -117,7 +102,8 @@ impl Trace {
             visitor.damage(damage);
         }
         let (mut done, total) = (0, all.iter().map(|stream| stream.reader.size()).sum());
-        let (mut cursors, mut heap, mut layouts) = (Vec::new(), BinaryHeap::new(), Layouts::default());
+        let (mut cursors, mut heap, mut layouts) =
+            (Vec::new(), BinaryHeap::new(), KnownLayouts::new(ClassLayouts::of_scalars));
         for (index, TraceStream { reader, begin, before }) in all.into_iter().enumerate() {
             heap.push(Reverse((begin, index)));
             cursors.push(Cursor { reader, losses: LossFinder::new(begin, before), next: None });

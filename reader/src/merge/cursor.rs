@@ -1,13 +1,11 @@
 //! One stream in the merge: its next item.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use super::losses::{KnownCounters, LossFinder};
 use crate::event::Event;
 use crate::item::Item;
 use crate::metadata::Metadata;
-use crate::packet::Packet;
 use crate::stream::{Step, StreamReader};
 
 #[derive(Debug)]
@@ -17,7 +15,6 @@ pub(super) struct StreamCursor {
     event: Option<Event>,
     /// Other items that are ready, with their times.
     ready: VecDeque<(i64, Item)>,
-    packet: Option<Arc<Packet>>,
     losses: LossFinder,
     /// The time of the last item, which is used as the time of damage.
     last: i64,
@@ -27,7 +24,7 @@ impl StreamCursor {
     /// `begin` is the time of the first packet, in nanoseconds since the epoch.
     pub(super) fn new(reader: StreamReader, begin: i64, before: KnownCounters) -> Self {
         let losses = LossFinder::new(begin, before);
-        Self { reader, event: None, ready: VecDeque::new(), packet: None, losses, last: begin }
+        Self { reader, event: None, ready: VecDeque::new(), losses, last: begin }
     }
 
     /// Number of packets so far without a checksum.
@@ -62,29 +59,20 @@ impl StreamCursor {
                 self.ready.extend(losses.into_iter().flatten().map(|loss| (loss.from_ns, Item::Loss(loss))));
                 break;
             };
+            self.losses.pass(&step);
             match step {
                 Step::Begin(packet) => {
                     if let Some(stream) = self.reader.stream() {
                         let losses = self.losses.before(stream, &packet);
                         self.ready.extend(losses.map(|loss| (loss.from_ns, Item::Loss(loss))));
                     }
-                    self.packet = Some(packet);
                 }
                 Step::Event(event) => {
                     self.last = event.time_ns;
                     return Some(self.event.insert(event).time_ns);
                 }
-                Step::End(end) => {
-                    if let Some(packet) = self.packet.take() {
-                        self.losses.ended(packet, Some(end));
-                    }
-                }
-                Step::Damage(damage) => {
-                    if let Some(packet) = self.packet.take() {
-                        self.losses.ended(packet, None);
-                    }
-                    self.ready.push_back((self.last, Item::Damage(damage)));
-                }
+                Step::End(_) => {}
+                Step::Damage(damage) => self.ready.push_back((self.last, Item::Damage(damage))),
             }
         }
         self.ready.front().map(|(time, _)| *time)

@@ -125,7 +125,6 @@ impl StreamIndex {
             losses,
             is_reading: false,
             is_packet: false,
-            open: None,
         }
     }
 
@@ -133,28 +132,17 @@ impl StreamIndex {
     fn losses_before(&self, packet: usize, layouts: &ClassLayouts) -> LossFinder {
         let mut reader = self.reader.clone();
         for unit in self.units()[..packet].iter().rev() {
-            let (mut losses, mut open, mut found) = (self.losses.clone(), None, false);
+            let mut losses = self.losses.clone();
             self.reader.go_to(&mut reader, &self.stream, unit);
             loop {
                 reader.visit(layouts, |_| ());
-                match reader.next() {
-                    Some(Step::Begin(packet)) => open = Some(packet),
-                    Some(Step::Event(_)) => {}
-                    Some(Step::End(end)) => {
-                        open.take().into_iter().for_each(|packet| losses.ended(packet, Some(end)));
-                        found = true;
-                        if unit.is_packet() {
-                            break;
-                        }
-                    }
-                    Some(Step::Damage(_)) => {
-                        found |= open.is_some();
-                        open.take().into_iter().for_each(|packet| losses.ended(packet, None));
-                    }
-                    None => break,
+                let Some(step) = reader.next() else { break };
+                losses.pass(&step);
+                if matches!(step, Step::End(_)) && unit.is_packet() {
+                    break;
                 }
             }
-            if found {
+            if losses.end().is_some() {
                 return losses;
             }
         }
@@ -173,7 +161,6 @@ pub struct PacketRun {
     /// True while the reader is in a unit; `is_packet` then says if that unit is one packet.
     is_reading: bool,
     is_packet: bool,
-    open: Option<Arc<Packet>>,
 }
 
 impl PacketRun {
@@ -199,38 +186,28 @@ impl PacketRun {
                 self.index.reader.go_to(&mut self.reader, &self.index.stream, unit);
                 (self.is_reading, self.is_packet) = (true, unit.is_packet());
             }
-            if self.open.is_some() {
-                self.reader.visit(&self.layouts, |event| visitor.event(event));
+            self.reader.visit(&self.layouts, |event| visitor.event(event));
+            let Some(step) = self.reader.next() else {
+                self.is_reading = false;
+                return true;
+            };
+            if let Some(losses) = &mut self.losses {
+                losses.pass(&step);
             }
-            match self.reader.next() {
-                Some(Step::Begin(packet)) => {
+            match step {
+                Step::Begin(packet) => {
                     if self.begin(&packet, visitor).is_break() {
                         self.packets = 0..0;
                         self.is_reading = false;
                         return false;
                     }
-                    self.open = Some(packet);
                 }
-                Some(Step::Event(event)) => visitor.event(&EventView::from(&event)),
-                Some(Step::End(end)) => {
-                    if let (Some(losses), Some(packet)) = (&mut self.losses, self.open.take()) {
-                        losses.ended(packet, Some(end));
-                    }
-                    self.open = None;
+                Step::Event(event) => visitor.event(&EventView::from(&event)),
+                Step::End(_) => {
                     self.is_reading = !self.is_packet;
                     return true;
                 }
-                Some(Step::Damage(damage)) => {
-                    if let (Some(losses), Some(packet)) = (&mut self.losses, self.open.take()) {
-                        losses.ended(packet, None);
-                    }
-                    self.open = None;
-                    visitor.damage(&damage);
-                }
-                None => {
-                    self.is_reading = false;
-                    return true;
-                }
+                Step::Damage(damage) => visitor.damage(&damage),
             }
             if is_full(visitor) {
                 return true;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::event::Stream;
 use crate::loss::{Loss, LossKind};
 use crate::packet::Packet;
-use crate::stream::PacketEnd;
+use crate::stream::{PacketEnd, Step};
 
 /// The counters of a stream before its first packet, and at its end; `None` where they are not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,6 +44,8 @@ impl KnownCounters {
 #[derive(Clone, Debug)]
 pub(crate) struct LossFinder {
     previous: Option<Previous>,
+    /// The packet that has begun, according to [`pass`](Self::pass).
+    open: Option<Arc<Packet>>,
     first: KnownCounters,
     /// Time of the first packet, in nanoseconds since the epoch.
     begin: i64,
@@ -58,12 +60,25 @@ struct Previous {
 
 impl LossFinder {
     pub(crate) fn new(begin: i64, first: KnownCounters) -> Self {
-        Self { previous: None, first, begin }
+        Self { previous: None, open: None, first, begin }
     }
 
     /// The end of the last packet, in cycles.
     pub(super) fn end(&self) -> Option<u64> {
         Some(self.previous.as_ref()?.end.end)
+    }
+
+    /// Follows a step of the stream's reader. The losses before a packet are still found after its begin.
+    pub(super) fn pass(&mut self, step: &Step) {
+        let end = match step {
+            Step::Begin(packet) => return self.open = Some(Arc::clone(packet)),
+            Step::Event(_) => return,
+            Step::End(end) => Some(*end),
+            Step::Damage(_) => None,
+        };
+        if let Some(packet) = self.open.take() {
+            self.ended(packet, end);
+        }
     }
 
     /// Notes the end of a packet; without an end, it was damaged.

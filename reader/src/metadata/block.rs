@@ -170,15 +170,7 @@ fn env(input: &mut Input<'_>, env: &mut Vec<(String, EnvValue)>) -> Parsed<()> {
 }
 
 fn clock(input: &mut Input<'_>) -> Parsed<Clock> {
-    let mut clock = Clock {
-        name: String::new(),
-        uuid: None,
-        description: String::new(),
-        frequency: 1_000_000_000,
-        precision: 0,
-        offset_seconds: 0,
-        offset_cycles: 0,
-    };
+    let mut clock = Clock { frequency: 1_000_000_000, ..Clock::default() };
     block(input, &mut |input, name, entry| {
         match (name, entry) {
             ("name", Entry::Constant(Constant::Text(text))) => clock.name = text,
@@ -219,15 +211,7 @@ fn stream(input: &mut Input<'_>, offset: usize) -> Parsed<StreamBlock> {
 
 fn event(input: &mut Input<'_>, offset: usize) -> Parsed<EventBlock> {
     let mut stream = None;
-    let mut class = EventClass {
-        id: 0,
-        stream_id: 0,
-        name: String::new(),
-        loglevel: None,
-        attributes: Vec::new(),
-        context: None,
-        fields: None,
-    };
+    let mut class = EventClass::default();
     block(input, &mut |input, name, entry| {
         match (name, entry) {
             ("id", entry) => class.id = id_of(input, &entry)?,

@@ -30,15 +30,7 @@ pub(super) fn map(streams: &mut [StreamBlock], clocks: &mut Vec<Clock>) {
         }
     }
     if is_needed && clocks.is_empty() {
-        clocks.push(Clock {
-            name: "default".to_owned(),
-            uuid: None,
-            description: String::new(),
-            frequency: 1_000_000_000,
-            precision: 0,
-            offset_seconds: 0,
-            offset_cycles: 0,
-        });
+        clocks.push(Clock { name: "default".to_owned(), frequency: 1_000_000_000, ..Clock::default() });
     }
 }
 

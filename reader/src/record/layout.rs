@@ -396,6 +396,26 @@ impl ClassLayouts {
     }
 }
 
+/// The layouts of the stream classes that a reader has seen, by their addresses.
+pub(crate) struct KnownLayouts {
+    make: fn(&StreamClass) -> ClassLayouts,
+    known: Vec<(Arc<StreamClass>, ClassLayouts)>,
+}
+
+impl KnownLayouts {
+    pub(crate) const fn new(make: fn(&StreamClass) -> ClassLayouts) -> Self {
+        Self { make, known: Vec::new() }
+    }
+
+    pub(crate) fn of(&mut self, class: &Arc<StreamClass>) -> &ClassLayouts {
+        let index = self.known.iter().position(|(known, _)| Arc::ptr_eq(known, class)).unwrap_or_else(|| {
+            self.known.push((Arc::clone(class), (self.make)(class)));
+            self.known.len() - 1
+        });
+        &self.known[index].1
+    }
+}
+
 /// True if the header is a word with a 16-bit id and a 48-bit time.
 fn is_word(header: &StructType) -> bool {
     let is_part = |field: &Field, bits: u8| match &field.ty {

@@ -57,30 +57,26 @@ impl<'a, 'r> Balance<'a, 'r> {
         Self { directory, metadata, account, report, reading, found: FileCounts::default() }
     }
 
-    fn check(&mut self, rule: char, subject: &str, compares: &'static str, left: String, right: String, pass: bool) {
-        self.report.checks.push(Check { rule, subject: subject.to_owned(), compares, left, right, pass });
-    }
-
     fn equal<L, R>(&mut self, rule: char, subject: &str, compares: &'static str, left: &L, right: &R)
     where
         L: PartialEq<R> + ToString,
         R: ToString,
     {
-        self.check(rule, subject, compares, left.to_string(), right.to_string(), left == right);
+        let check = Check::new(rule, subject, compares, (left.to_string(), right.to_string()), left == right);
+        self.report.checks.push(check);
     }
 
-    /// Compares a counter of a packet with the account's; if no packet has it, the account's must be 0.
-    fn counter(&mut self, rule: char, subject: &str, compares: &'static str, left: Option<u64>, right: u64) {
-        let pass = left.unwrap_or(0) == right;
+    /// Compares a counter of a packet with the account's, which may have increased since if `may_be_less`. If no packet has it, it is 0.
+    fn counter(
+        &mut self,
+        (rule, subject, compares): (char, &str, &'static str),
+        (left, right): (Option<u64>, u64),
+        may_be_less: bool,
+    ) {
+        let count = left.unwrap_or(0);
         let left = left.map_or("not in any packet".to_owned(), |n| n.to_string());
-        self.check(rule, subject, compares, left, right.to_string(), pass);
-    }
-
-    /// The same for a counter that may have increased since.
-    fn at_most(&mut self, rule: char, subject: &str, compares: &'static str, left: Option<u64>, right: u64) {
-        let pass = left.unwrap_or(0) <= right;
-        let left = left.map_or("not in any packet".to_owned(), |n| n.to_string());
-        self.check(rule, subject, compares, left, right.to_string(), pass);
+        let pass = count == right || may_be_less && count < right;
+        self.report.checks.push(Check::new(rule, subject, compares, (left, right), pass));
     }
 
     /// Applies all rules except A and R.
@@ -227,17 +223,19 @@ impl<'a, 'r> Balance<'a, 'r> {
         self.equal('J', &subject, "packets read = packets", &i128::from(scan.packets), &packets);
         // The packets lost on the way to a peer may be the last ones.
         let may_end_early = stream.sink_packets > 0;
-        if may_end_early {
-            let compares = "the last packet's events_discarded, at most discarded";
-            self.at_most('K', &subject, compares, scan.discarded, stream.discarded);
-            let compares = "the last packet's events_before + its events, at most recorded";
-            self.at_most('L', &subject, compares, scan.total, stream.recorded);
+        let [discarded, total] = if may_end_early {
+            [
+                "the last packet's events_discarded, at most discarded",
+                "the last packet's events_before + its events, at most recorded",
+            ]
         } else {
-            let compares = "the last packet's events_discarded = discarded";
-            self.counter('K', &subject, compares, scan.discarded, stream.discarded);
-            let compares = "the last packet's events_before + its events = recorded";
-            self.counter('L', &subject, compares, scan.total, stream.recorded);
-        }
+            [
+                "the last packet's events_discarded = discarded",
+                "the last packet's events_before + its events = recorded",
+            ]
+        };
+        self.counter(('K', &subject, discarded), (scan.discarded, stream.discarded), may_end_early);
+        self.counter(('L', &subject, total), (scan.total, stream.recorded), may_end_early);
         let right = i128::from(stream.overwritten) + i128::from(stream.sink) - own(before.recorded, before.written);
         let behind = if may_end_early { own(stream.recorded, scan.total.unwrap_or(before.recorded)) } else { 0 };
         let compares = if behind > 0 {
@@ -269,7 +267,7 @@ impl<'a, 'r> Balance<'a, 'r> {
             } else {
                 ("events decoded, at most recorded", decoded <= event.recorded)
             };
-            self.check('O', &subject, compares, decoded.to_string(), event.recorded.to_string(), pass);
+            self.report.checks.push(Check::new('O', subject, compares, (decoded, event.recorded), pass));
         }
         let name = &channel.name;
         if !self.goes_on() {

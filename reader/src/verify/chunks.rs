@@ -51,8 +51,8 @@ impl Chunks<'_> {
         L: PartialEq<R> + ToString,
         R: ToString,
     {
-        let (subject, pass) = (self.subject.clone(), left == right);
-        self.checks.push(Check { rule, subject, compares, left: left.to_string(), right: right.to_string(), pass });
+        let sides = (left.to_string(), right.to_string());
+        self.checks.push(Check::new(rule, &self.subject, compares, sides, left == right));
     }
 
     fn run(mut self) {
@@ -141,8 +141,7 @@ impl Chunks<'_> {
                 ("events decoded in all chunks, at most recorded", decoded <= event.recorded)
             };
             let subject = format!("{} in {}", event.name, channel.name);
-            let (left, right) = (decoded.to_string(), event.recorded.to_string());
-            self.checks.push(Check { rule: 'O', subject, compares, left, right, pass });
+            self.checks.push(Check::new('O', subject, compares, (decoded, event.recorded), pass));
         }
         self.equal('O', "recorded and not decoded in any chunk = overwritten + sink + removed", &missing, &after_ring);
     }

@@ -3,7 +3,6 @@
 //! The key `kind` names the kind, and each kind has the keys of its type here: a key of another kind is refused.
 
 mod file;
-mod max_size;
 mod network;
 mod object;
 
@@ -18,6 +17,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 use tracepoint_sinks::Sink;
+
+/// The maximum size of the output of a sink by default, in bytes.
+const fn default_size() -> u64 {
+    1 << 30
+}
 
 /// The kinds of sinks that can be made from a description.
 const KINDS: [&str; 5] = ["ctf", "dt", "stream", "text", "udp"];

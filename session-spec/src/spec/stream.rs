@@ -21,7 +21,7 @@ const MTUS: std::ops::RangeInclusive<u32> = 576..=65_507;
 /// let relayed = SinkSpec::stream(StreamSpec::relay("relay.lan:5342"));
 /// let published = SinkSpec::stream(StreamSpec::to("nats://broker.lan"));
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct StreamSpec {
@@ -59,18 +59,7 @@ pub struct StreamSpec {
 impl StreamSpec {
     /// Streams to a collector or to `lttng-relayd`, at `HOST`, `HOST:PORT` or `HOST:PORT:DATA_PORT`.
     pub fn to(to: impl Into<String>) -> Self {
-        Self {
-            to: to.into(),
-            relay: false,
-            udp: false,
-            mtu: None,
-            sync_interval_ms: None,
-            resend_buffer: None,
-            max_bandwidth: None,
-            key_file: None,
-            retry_ms: None,
-            wait: false,
-        }
+        Self { to: to.into(), ..Self::default() }
     }
 
     /// Streams in the protocol of `lttng-relayd`.

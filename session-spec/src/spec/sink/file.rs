@@ -1,6 +1,6 @@
 //! Sinks that are files.
 
-use super::max_size::default_size;
+use super::default_size;
 use crate::spec::SpecError;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! Sinks that send over a network.
 
-use super::max_size::default_size;
+use super::default_size;
 use crate::spec::{SpecError, StreamSpec};
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -1,6 +1,6 @@
 //! Sinks that are objects of the program.
 
-use super::max_size::default_size;
+use super::default_size;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
