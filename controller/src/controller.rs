@@ -89,7 +89,7 @@ impl Controller {
 
     /// Returns the controller of this run directory. Nothing is created: the agent of the process has created the contents.
     fn where_traced(run_dir: RunDir, pid: u32) -> Result<Self, ControlError> {
-        let open = |name| match run_dir.open_subdir(name) {
+        let open = |name| match run_dir.dir().open_subdir(name) {
             Err(error) if error.is_missing() => {
                 Err(ControlError::ProcessNotTraced { pid, run_dir: run_dir.path().to_owned() })
             }

@@ -84,14 +84,8 @@ impl std::fmt::Display for OverBudget {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
-const fn is_zero(number: &u64) -> bool {
-    *number == 0
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
-const fn is_none(number: &usize) -> bool {
-    *number == 0
+fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
+    *number == T::default()
 }
 
 /// Result of a rotation.
@@ -116,7 +110,7 @@ impl RotationResult {
 }
 
 /// Acknowledgement of a session by a process.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Ack {
     /// The process.
@@ -176,7 +170,7 @@ pub struct Ack {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub overflowed: u64,
     /// Number of statistics that it computes.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub statistics: usize,
     /// Memory of the statistics in bytes; at most a quarter of the session's `memory`, in addition to the rings.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -190,32 +184,7 @@ impl Ack {
     /// The acknowledgement of a process that has done nothing yet.
     #[doc(hidden)]
     pub fn new(process: ProcessKey, name: String) -> Self {
-        Self {
-            process,
-            name,
-            id: String::new(),
-            generation: 0,
-            state: AckState::Waiting,
-            error: None,
-            rules: Vec::new(),
-            triggers: BTreeMap::new(),
-            events: 0,
-            notices: Vec::new(),
-            over_budget: Vec::new(),
-            times_over_budget: 0,
-            state_dumps: Vec::new(),
-            counters: Counters::default(),
-            channels: BTreeMap::new(),
-            outputs: Vec::new(),
-            servers: Vec::new(),
-            streams: Vec::new(),
-            rotated: None,
-            ring_memory: 0,
-            overflowed: 0,
-            statistics: 0,
-            statistic_memory: 0,
-            rings: None,
-        }
+        Self { process, name, ..Self::default() }
     }
 }
 

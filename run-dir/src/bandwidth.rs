@@ -9,7 +9,6 @@ use crate::layout::BANDWIDTH;
 use crate::private_dir::{DirError, PrivateDir};
 use crate::ring_files::map_bucket;
 use crate::rundir::RunDir;
-use rustix::fs::{FallocateFlags, fallocate};
 use std::io;
 use tracepoint_sinks::{Bucket, Sink};
 
@@ -80,14 +79,7 @@ pub fn set(run_dir: &PrivateDir, rate: Option<u64>) -> Result<(), DirError> {
 
 /// Opens the bucket in a directory, and creates it if it does not exist: senders and controllers may come in any order.
 pub fn open(dir: &PrivateDir) -> io::Result<Bucket> {
-    let file = match dir.create_file(BANDWIDTH, SIZE as u64) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => dir.open_to_change(BANDWIDTH)?,
-        made => made?,
-    };
-    // Each process allocates, because the creator may not have done so yet. A store to a page without allocated space would end the
-    // program.
-    fallocate(&file, FallocateFlags::empty(), 0, SIZE as u64)?;
-    map_bucket(&file, SIZE)
+    map_bucket(&*dir.open_allocated(BANDWIDTH, SIZE as u64)?, SIZE)
 }
 
 #[cfg(test)]

@@ -3,24 +3,17 @@
 //! A file is text: its name and version, the boot id, and one number per line. It is read and written under the lock of a separate lock
 //! file, and replaced atomically. A damaged file, or one of another boot, is treated as missing.
 
-use crate::group::shared;
+use crate::lock::Lock;
 use crate::private_dir::PrivateDir;
 use crate::rundir::RunDir;
-use fileguard::GuardedFd;
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, renameat};
-use rustix::io::Errno;
-use std::fs::File;
-use std::io::{self, Read, Write};
-use std::sync::Arc;
+use rustix::fs::OFlags;
+use std::io;
 use std::time::Duration;
 use tracepoint_reader::account::uuid_text;
 use tracepoint_reader::internal::boot_id;
 
-/// Number of attempts to lock, and the pause between them. A stopped process that holds the lock must not stop this one.
-const TRIES: u32 = 50;
-const PAUSE: Duration = Duration::from_millis(2);
-
-const OWNER: Mode = Mode::RUSR.union(Mode::WUSR);
+/// How long to wait for the lock. A stopped process that holds it must not stop this one.
+const TIMEOUT: Duration = Duration::from_millis(100);
 
 /// A file with `N` numbers.
 #[derive(Debug)]
@@ -34,34 +27,20 @@ pub(crate) struct BootFile<const N: usize> {
 impl<const N: usize> BootFile<N> {
     /// Locks the file, which need not exist yet. Waits for other processes up to a tenth of a second.
     pub(crate) fn lock<'a>(&'a self, run_dir: &'a RunDir) -> io::Result<BootFileLock<'a, N>> {
-        self.lock_with_tries(run_dir, TRIES)
+        self.lock_within(run_dir, TIMEOUT)
     }
 
     /// Like `lock`, without waiting.
     pub(crate) fn try_lock<'a>(&'a self, run_dir: &'a RunDir) -> io::Result<BootFileLock<'a, N>> {
-        self.lock_with_tries(run_dir, 1)
+        self.lock_within(run_dir, Duration::ZERO)
     }
 
-    fn lock_with_tries<'a>(&'a self, run_dir: &'a RunDir, tries: u32) -> io::Result<BootFileLock<'a, N>> {
+    fn lock_within<'a>(&'a self, run_dir: &'a RunDir, timeout: Duration) -> io::Result<BootFileLock<'a, N>> {
         let boot = boot_id().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the machine has no boot id"))?;
         let dir = run_dir.dir();
         let name = format!("{}.lock", self.name);
-        let lock = match dir.open_at(&name, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, OWNER) {
-            Ok(made) => shared(&made).map(|()| made)?,
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                dir.open_at(&name, OFlags::WRONLY, Mode::empty())?
-            }
-            Err(error) => return Err(error),
-        };
-        for again in (0..tries).rev() {
-            match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(BootFileLock { file: self, dir, boot, lock: lock.keep() }),
-                Err(Errno::WOULDBLOCK) if again > 0 => std::thread::sleep(PAUSE),
-                Err(Errno::WOULDBLOCK) => {}
-                Err(errno) => return Err(errno.into()),
-            }
-        }
-        Err(io::Error::new(io::ErrorKind::TimedOut, format!("another process holds the lock {name} for too long")))
+        let lock = Lock::wait_for(dir.make_or_open(&name, OFlags::WRONLY)?, timeout, &format!("the lock {name}"))?;
+        Ok(BootFileLock { file: self, dir, boot, _lock: lock })
     }
 }
 
@@ -71,15 +50,13 @@ pub(crate) struct BootFileLock<'a, const N: usize> {
     file: &'a BootFile<N>,
     dir: &'a PrivateDir,
     boot: [u8; 16],
-    lock: Arc<GuardedFd<File>>,
+    _lock: Lock,
 }
 
 impl<const N: usize> BootFileLock<'_, N> {
     /// The numbers; `None` if the file is missing, damaged or of another boot, and must be written.
     pub(crate) fn read(&self) -> Option<[i128; N]> {
-        let file = self.dir.open_file(self.file.name).ok()?;
-        let mut text = String::new();
-        (&*file).take(1024).read_to_string(&mut text).ok()?;
+        let text = String::from_utf8(self.dir.read_file(self.file.name, 1024).ok()?).ok()?;
         let rest = text.strip_prefix(&self.head())?;
         let mut lines = rest.lines();
         let mut numbers = [0; N];
@@ -91,31 +68,13 @@ impl<const N: usize> BootFileLock<'_, N> {
 
     /// Replaces the file atomically.
     pub(crate) fn write(&self, numbers: [i128; N]) -> io::Result<()> {
-        let name = self.file.name;
-        let temporary = format!(".{name}.new");
         let lines = self.file.numbers.iter().zip(numbers).map(|(name, number)| format!("{name} {number}\n"));
         let text = self.head() + &lines.collect::<String>();
-        fileguard::retried(|| self.put(name, &temporary, &text))
-    }
-
-    fn put(&self, name: &str, temporary: &str, text: &str) -> io::Result<()> {
-        // A killed process may have left its temporary file. It is not in use: this process holds the lock.
-        self.dir.remove_file(temporary);
-        let file = self.dir.open_at(temporary, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, OWNER)?;
-        shared(&file)?;
-        (&*file).write_all(text.as_bytes())?;
-        Ok(renameat(self.dir.fd()?, temporary, self.dir.fd()?, name)?)
+        self.dir.replace(self.file.name, text.as_bytes())
     }
 
     fn head(&self) -> String {
         format!("tracepoint-{} 1\nboot {}\n", self.file.name, uuid_text(self.boot))
-    }
-}
-
-impl<const N: usize> Drop for BootFileLock<'_, N> {
-    fn drop(&mut self) {
-        // A child forked meanwhile shares the lock, so closing alone would not release it. Fails only for a bad descriptor.
-        let _ = self.lock.get().map(|lock| flock(lock, FlockOperation::Unlock));
     }
 }
 

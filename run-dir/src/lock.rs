@@ -17,7 +17,7 @@ use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Default timeout, and the interval between attempts. A stopped process that holds the lock must not stop this one.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(1);
@@ -48,15 +48,23 @@ impl Lock {
 
     /// Waits for the lock, for at most `timeout`.
     pub fn take_within(dir: &PrivateDir, timeout: Duration) -> io::Result<Self> {
-        let fd = dir.reopen()?;
-        for _ in 0..=timeout.as_millis() / PAUSE.as_millis() {
-            match flock(&fd, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Self(fd.keep())),
-                Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(PAUSE),
+        Self::wait_for(dir.reopen()?, timeout, "the lock")
+    }
+
+    /// Waits for the lock on an open file or directory, for at most `timeout`. `what` names the lock in the error.
+    pub(crate) fn wait_for(file: CheckedFd<File>, timeout: Duration, what: &str) -> io::Result<Self> {
+        let end = Instant::now() + timeout;
+        loop {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Self(file.keep())),
+                Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < end => std::thread::sleep(PAUSE),
+                Err(rustix::io::Errno::WOULDBLOCK) => {
+                    let text = format!("another process holds {what} for too long");
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+                }
                 Err(errno) => return Err(errno.into()),
             }
         }
-        Err(io::Error::new(io::ErrorKind::TimedOut, "another process holds the lock for too long"))
     }
 }
 
@@ -92,15 +100,7 @@ pub fn lock_own(parent: &PrivateDir, name: &str, dir: &PrivateDir) -> io::Result
 
 /// Opens or creates the file whose lock shows that the process of `dir` lives.
 fn alive_file(dir: &PrivateDir) -> io::Result<CheckedFd<File>> {
-    loop {
-        match dir.create_file(ALIVE, 0) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match dir.open_to_change(ALIVE) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                opened => return opened,
-            },
-            made => return made,
-        }
-    }
+    dir.open_or_create(ALIVE, 0)
 }
 
 impl OwnLock {
@@ -165,9 +165,7 @@ pub(crate) fn remove_locked(
 
 /// Takes the lock of the process of `dir`, which has ended.
 fn lock_alive(dir: &PrivateDir) -> io::Result<Lock> {
-    let file = alive_file(dir)?;
-    flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-    Ok(Lock(file.keep()))
+    Lock::wait_for(alive_file(dir)?, Duration::ZERO, "the lock")
 }
 
 impl Drop for Lock {

@@ -16,8 +16,8 @@ pub use spare::is_no_room;
 use crate::group::{group, shared};
 use fileguard::{CheckedFd, ReopenableFd};
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, Stat, Timestamps, UTIME_NOW, chmodat, chownat, fchmod, fchown, fstat, futimens,
-    mkdirat, mknodat, renameat, statat, utimensat,
+    AtFlags, FallocateFlags, FileType, Mode, OFlags, Stat, Timestamps, UTIME_NOW, chmodat, chownat, fallocate, fchmod,
+    fchown, fstat, futimens, mkdirat, mknodat, renameat, statat, utimensat,
 };
 use rustix::process::{Resource, getrlimit};
 use rustix::time::Timespec;
@@ -139,9 +139,9 @@ impl PrivateDir {
     }
 
     /// Returns whether it belongs to `user` or to the shared group.
-    pub(crate) fn is_of(&self, user: u32) -> io::Result<bool> {
-        let stat = self.stat()?;
-        Ok(stat.st_uid == user || group().is_some_and(|group| group.as_raw() == stat.st_gid))
+    pub fn is_of(&self, user: u32) -> bool {
+        let is_group = |stat: &Stat| group().is_some_and(|group| group.as_raw() == stat.st_gid);
+        self.stat().is_ok_and(|stat| stat.st_uid == user || is_group(&stat))
     }
 
     pub(crate) fn stat(&self) -> io::Result<Stat> {
@@ -224,9 +224,33 @@ impl PrivateDir {
 
     /// Creates the file `name`, which must not exist yet, for reading and writing; the caller will write `len` bytes.
     pub fn create_file(&self, name: &str, len: u64) -> io::Result<CheckedFd<File>> {
-        let made = self.create_unshared(name, len)?;
-        shared(&made)?;
-        Ok(made)
+        self.create_unshared(name, len).and_then(|made| shared(&made).map(|()| made))
+    }
+
+    /// Opens the file `name` as [`PrivateDir::open_to_change`] does; creates it if it does not exist.
+    pub(crate) fn open_or_create(&self, name: &str, len: u64) -> io::Result<CheckedFd<File>> {
+        loop {
+            match self.open_to_change(name) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => match self.create_file(name, len) {
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                    made => return made,
+                },
+                opened => return opened,
+            }
+        }
+    }
+
+    /// Opens or creates a file of `len` bytes that will be mapped.
+    pub(crate) fn open_allocated(&self, name: &str, len: u64) -> io::Result<CheckedFd<File>> {
+        let file = self.open_or_create(name, len)?;
+        Self::allocate(&file, len)?;
+        Ok(file)
+    }
+
+    /// Allocates the space of a shared file. Each process does, because the creator may not have done so yet, and a store to a page without
+    /// allocated space would end the program.
+    pub(crate) fn allocate(file: &File, len: u64) -> io::Result<()> {
+        Ok(fallocate(file, FallocateFlags::empty(), 0, len)?)
     }
 
     fn create_unshared(&self, name: &str, len: u64) -> io::Result<CheckedFd<File>> {
@@ -262,7 +286,11 @@ impl PrivateDir {
 
     /// Opens the file `name` for appending; creates it if it does not exist.
     pub fn append_file(&self, name: &str) -> io::Result<CheckedFd<File>> {
-        let flags = OFlags::WRONLY | OFlags::APPEND;
+        self.make_or_open(name, OFlags::WRONLY | OFlags::APPEND)
+    }
+
+    /// Creates the file `name` for access by `flags`, or opens it if it exists.
+    pub(crate) fn make_or_open(&self, name: &str, flags: OFlags) -> io::Result<CheckedFd<File>> {
         match self.open_at(name, flags | OFlags::CREATE | OFlags::EXCL, OWNER) {
             Ok(made) => shared(&made).map(|()| made),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.open_at(name, flags, Mode::empty()),

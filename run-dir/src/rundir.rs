@@ -120,24 +120,6 @@ impl RunDir {
     pub const fn dir(&self) -> &PrivateDir {
         &self.0
     }
-
-    /// Opens the directory `name` in it, which must exist.
-    #[doc(hidden)]
-    pub fn open_subdir(&self, name: &str) -> Result<PrivateDir, DirError> {
-        self.0.open_subdir(name)
-    }
-
-    /// Returns whether it belongs to `user` or to the shared group.
-    #[doc(hidden)]
-    pub fn is_of(&self, user: u32) -> bool {
-        self.0.is_of(user).unwrap_or(false)
-    }
-
-    /// Opens the directory `name` in it; creates it if it does not exist.
-    #[doc(hidden)]
-    pub fn subdir(&self, name: &str) -> Result<PrivateDir, DirError> {
-        self.0.subdir(name)
-    }
 }
 
 /// The users to whom a process offers control: those who may write to its run directory.

@@ -127,7 +127,7 @@ impl ProcessDir {
         let (sessions, run_dir, session) = match &options.place {
             Place::RunDir => {
                 let run_dir = RunDir::of_traced_process().map_err(RingDirError::RunDir)?;
-                let sessions = run_dir.subdir(SESSIONS)?;
+                let sessions = run_dir.dir().subdir(SESSIONS)?;
                 options.check_file_system(&sessions)?;
                 let dir = sessions.subdir(session)?;
                 (Some((sessions, session.to_owned())), Some(run_dir.path().to_owned()), dir)

@@ -35,7 +35,7 @@ impl SessionStore {
     ///
     /// If a subdirectory cannot be made or used.
     pub fn at(run_dir: RunDir) -> Result<Self, ControlError> {
-        let (apps, sessions) = (run_dir.subdir(APPS)?, run_dir.subdir(SESSIONS)?);
+        let (apps, sessions) = (run_dir.dir().subdir(APPS)?, run_dir.dir().subdir(SESSIONS)?);
         Ok(Self::of(run_dir, apps, sessions))
     }
 

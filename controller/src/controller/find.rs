@@ -49,7 +49,7 @@ fn more_rights(pid: u32) -> Option<ControlError> {
 /// Returns whether the process has an entry there that it has not left. In another time namespace its start time may be rounded
 /// differently.
 fn has_entry(run_dir: &RunDir, key: ProcessKey) -> bool {
-    let Ok(apps) = run_dir.open_subdir(APPS) else { return false };
+    let Ok(apps) = run_dir.dir().open_subdir(APPS) else { return false };
     let is_it = |name: &String| ProcessKey::of_directory(name).is_some_and(|found| found.is_same(key));
     apps.names().is_ok_and(|names| {
         names.iter().any(|name| is_it(name) && apps.open_subdir(name).is_ok_and(|entry| is_held(&entry)))
@@ -68,7 +68,7 @@ fn expected_run_dir(pid: u32) -> Result<RunDir, ControlError> {
     let path = if place.is_absolute() { seen_from(&proc, &place) } else { proc.join("cwd").join(place) };
     match RunDir::open(&path) {
         // The environment is under the control of the process's user. The process has no entry in a directory of another user.
-        Ok(run_dir) if !run_dir.is_of(user) => Err(ControlError::ProcessUserChanged { pid, user, run_dir: path }),
+        Ok(run_dir) if !run_dir.dir().is_of(user) => Err(ControlError::ProcessUserChanged { pid, user, run_dir: path }),
         Err(error) if error.is_missing() => Err(ControlError::ProcessNotTraced { pid, run_dir: path }),
         opened => Ok(opened?),
     }
@@ -90,7 +90,7 @@ fn open_run_dir(proc: &Path, key: ProcessKey) -> Option<RunDir> {
 
 /// Returns the user of a process, if it differs from the owner of its run directory, so that the process may not use the directory.
 pub(super) fn other_user(pid: u32, run_dir: &RunDir) -> Option<u32> {
-    user(&proc_of(pid)).ok().filter(|user| *user != 0 && !run_dir.is_of(*user))
+    user(&proc_of(pid)).ok().filter(|user| *user != 0 && !run_dir.dir().is_of(*user))
 }
 
 /// Returns the path of the run directory of the process with this directory in `/proc`, as that process sees it.

@@ -124,7 +124,7 @@ fn is_over(dir: &PrivateDir) -> bool {
 /// Creates no directory. Costs a few system calls for each process in the run directory.
 pub fn rings_behind(output: &Path) -> Option<PathBuf> {
     let output = output.canonicalize().or_else(|_| absolute(output)).ok()?;
-    let sessions = RunDir::open(&RunDir::place()).ok()?.open_subdir(SESSIONS).ok()?;
+    let sessions = RunDir::open(&RunDir::place()).ok()?.dir().open_subdir(SESSIONS).ok()?;
     let names = sessions.names().ok()?;
     names.iter().find_map(|name| rings_of_output(&sessions.open_subdir(name).ok()?, &output))
 }

@@ -25,12 +25,12 @@ impl RunDirListing {
         let Ok(run_dir) = RunDir::open(&RunDir::place()) else { return Self::default() };
         let names = |dir: &PrivateDir| dir.names().unwrap_or_default();
         let mut all = Self::default();
-        if let Ok(apps) = run_dir.open_subdir(APPS).map(Arc::new) {
+        if let Ok(apps) = run_dir.dir().open_subdir(APPS).map(Arc::new) {
             let open = |name: String| Application::open(name.clone(), &apps.open_subdir(&name).ok()?, &apps);
             all.processes = names(&apps).into_iter().filter_map(open).map(|process| process.info().clone()).collect();
             all.processes.sort_by_key(|info| info.pid);
         }
-        if let Ok(sessions) = run_dir.open_subdir(SESSIONS) {
+        if let Ok(sessions) = run_dir.dir().open_subdir(SESSIONS) {
             let is_session = |name: &String| {
                 let dir = sessions.open_subdir(name).ok().filter(|_| check_name(name).is_ok());
                 dir.is_some_and(|dir| read_spec(&dir).is_ok_and(|spec| !is_left_behind(&spec, &dir)))

@@ -11,7 +11,7 @@
 //! A file also names the session that it was written for: a member can move it, but not change that. A process that has more rights than
 //! its user acts only on files written by root.
 
-use super::{PrivateDir, is_no_room};
+use super::PrivateDir;
 use crate::credentials::Credentials;
 use crate::group::{group, readable};
 use fileguard::CheckedFd;
@@ -93,17 +93,10 @@ impl PrivateDir {
     /// is owned by the spare's creator, and other users do not open its targets.
     pub fn replace_authored(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         self.remove_file(&Self::temporary(name));
-        match self.put_authored(name, bytes) {
-            Err(error) if is_no_room(&error) => self.use_spare(name, bytes).map_err(|_| error)?,
-            replaced => replaced?,
-        }
-        self.keep_spare(name, bytes.len() as u64);
-        Ok(())
+        self.put_with_spare(name, bytes, Self::put_authored)
     }
 
     fn create_readable(&self, name: &str, len: u64) -> io::Result<CheckedFd<File>> {
-        let made = self.create_unshared(name, len)?;
-        readable(&made)?;
-        Ok(made)
+        self.create_unshared(name, len).and_then(|made| readable(&made).map(|()| made))
     }
 }

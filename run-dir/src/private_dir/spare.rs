@@ -12,8 +12,7 @@
 //! the next replacement writes the spare again. No step releases space, so no other program can take it in between.
 
 use super::PrivateDir;
-use rustix::fs::{FallocateFlags, RenameFlags, fallocate, renameat_with};
-use std::fs::File;
+use rustix::fs::{RenameFlags, renameat_with};
 use std::io::{self, Write};
 use std::time::SystemTime;
 
@@ -23,7 +22,17 @@ const GROWTH: u64 = 4096;
 impl PrivateDir {
     /// Like [`PrivateDir::replace`], but uses the spare if there is no space. Afterwards the file has a spare, if there is space for one.
     pub(crate) fn replace_with_spare(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        match self.replace(name, bytes) {
+        self.put_with_spare(name, bytes, Self::replace)
+    }
+
+    /// Writes the file by `put`, or from its spare if there is no space.
+    pub(super) fn put_with_spare(
+        &self,
+        name: &str,
+        bytes: &[u8],
+        put: fn(&Self, &str, &[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        match put(self, name, bytes) {
             Err(error) if is_no_room(&error) => self.use_spare(name, bytes).map_err(|_| error)?,
             replaced => replaced?,
         }
@@ -39,15 +48,15 @@ impl PrivateDir {
             return;
         }
         let file = if found.is_ok() { self.open_to_change(&spare) } else { self.create_file(&spare, len + GROWTH) };
-        let allocate = |file: &File, len| fallocate(file, FallocateFlags::empty(), 0, len).map_err(io::Error::from);
         // The last page of an exchanged file may have room for `len` bytes.
-        let kept = file.and_then(|file| allocate(&file, len + GROWTH).or_else(|_| allocate(&file, len + 1)));
+        let kept =
+            file.and_then(|file| Self::allocate(&file, len + GROWTH).or_else(|_| Self::allocate(&file, len + 1)));
         if kept.is_err() && found.is_err() {
             self.remove_file(&spare);
         }
     }
 
-    pub(super) fn use_spare(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+    fn use_spare(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let spare = Self::spare(name);
         let file = self.open_to_change(&spare)?;
         (&*file).write_all(bytes)?;

@@ -14,7 +14,7 @@ use super::RINGS;
 use crate::lock::{PAUSE, TIMEOUT};
 use crate::private_dir::PrivateDir;
 use fileguard::CheckedFd;
-use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock, fstat};
+use rustix::fs::{FlockOperation, flock, fstat};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
@@ -38,9 +38,7 @@ pub struct MemorySum {
 /// Opens or creates the file of a session in which this process has a directory. The file stays as long as that directory exists.
 pub(crate) fn open(session: &PrivateDir) -> io::Result<CheckedFd<File>> {
     let file = locked(session, FlockOperation::NonBlockingLockShared)?;
-    // Each process allocates, because the creator may not have done so yet. A store to a page without allocated space would end the
-    // program.
-    fallocate(&file, FallocateFlags::empty(), 0, MEMORY_SIZE as u64)?;
+    PrivateDir::allocate(&file, MEMORY_SIZE as u64)?;
     // A child forked meanwhile shares the lock, so closing alone would not release it. Fails only for a bad descriptor.
     let _ = flock(&file, FlockOperation::Unlock);
     Ok(file)
@@ -61,15 +59,7 @@ pub(super) fn remove_unused(session: &PrivateDir) {
 /// Opens or creates the file, and waits for the lock on it, for at most a second.
 fn locked(session: &PrivateDir, lock: FlockOperation) -> io::Result<CheckedFd<File>> {
     for _ in 0..=TIMEOUT.as_millis() / PAUSE.as_millis() {
-        let file = match session.open_to_change(MEMORY) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                match session.create_file(MEMORY, MEMORY_SIZE as u64) {
-                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-                    made => made?,
-                }
-            }
-            opened => opened?,
-        };
+        let file = session.open_or_create(MEMORY, MEMORY_SIZE as u64)?;
         match flock(&file, lock) {
             // The previous holder of the lock may have removed the file.
             Ok(())

@@ -32,7 +32,7 @@ pub(super) struct Entry {
 impl Entry {
     /// Creates the entry and its bell, and removes the entries of processes that have ended.
     pub(super) fn make(run_dir: &RunDir) -> Result<(Self, Bell), AgentError> {
-        let apps = run_dir.subdir(APPS)?;
+        let apps = run_dir.dir().subdir(APPS)?;
         let (name, dir, lock) = make_own(&apps)?;
         let count = apps.names().map_or(0, |names| names.len());
         if let (true, Ok(_lock)) = (is_turn_to_clean(count), Lock::take_within(&apps, Duration::ZERO)) {

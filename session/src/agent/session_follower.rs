@@ -24,7 +24,7 @@ use tracepoint_session_io::sink_features::SinkFeature;
 use tracepoint_session_spec::{RuleError, SessionSpec, SinkSpec, State};
 
 /// One session in this process, and its file.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct SessionFollower {
     name: String,
     file_version: Option<FileVersion>,
@@ -46,18 +46,7 @@ impl SessionFollower {
     pub(super) fn new(name: String, context: &Context) -> Self {
         let session = context.session(&name);
         let ack = Ack::new(context.key(), context.info.name.clone());
-        Self {
-            name,
-            file_version: None,
-            session,
-            owner: None,
-            owner_ended: false,
-            errors: CurrentErrors::default(),
-            rotations: 0,
-            trusted: TrustedOutputs::default(),
-            notices: Vec::new(),
-            ack,
-        }
+        Self { name, session, ack, ..Self::default() }
     }
 
     /// Reads the session's file and applies it if it changed. Returns `false` if the session was removed or is not for this process. `dir`

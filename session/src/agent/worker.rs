@@ -88,7 +88,7 @@ impl Worker {
     pub(super) fn new(run_dir: &RunDir, stop: Stop) -> Result<Self, AgentError> {
         let trusted = run_dir.trusted()?;
         trusted.check()?;
-        let sessions = run_dir.subdir(SESSIONS)?;
+        let sessions = run_dir.dir().subdir(SESSIONS)?;
         let dumps = wake_for_dumps(Arc::clone(&stop.waker));
         let (entry, bell) = Entry::make(run_dir)?;
         run_dir.dir().keep();

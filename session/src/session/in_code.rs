@@ -25,7 +25,7 @@ pub(super) fn free_name(name: String, place: &RingPlace, notices: &mut Vec<Notic
 
 /// Returns whether there is a remotely controlled session of this name.
 fn is_taken(name: &str) -> bool {
-    let open = || RunDir::of_traced_process().ok()?.open_subdir(SESSIONS).ok()?.open_subdir(name).ok();
+    let open = || RunDir::of_traced_process().ok()?.dir().open_subdir(SESSIONS).ok()?.open_subdir(name).ok();
     let Some(dir) = open() else { return false };
     match dir.read_file(SESSION, SessionSpec::MAX_SIZE) {
         Ok(bytes) => SessionSpec::parse(&bytes).map_or(true, |spec| !is_left_behind(&spec, &dir)),

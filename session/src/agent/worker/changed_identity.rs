@@ -114,7 +114,7 @@ impl Worker {
         let run_dir = run_dir?;
         let trusted = run_dir.trusted()?;
         trusted.check()?;
-        let sessions = run_dir.subdir(SESSIONS)?;
+        let sessions = run_dir.dir().subdir(SESSIONS)?;
         let path = std::path::absolute(run_dir.path()).unwrap_or_else(|_| run_dir.path().to_owned());
         let (entry, bell) = Entry::make(&run_dir)?;
         self.context.run_dir.clone_from(&path);
