@@ -141,7 +141,7 @@ impl Controller {
     fn followed_user(self, pid: u32) -> Result<Self, ControlError> {
         let Some(user) = find::other_user(pid, self.store.run_dir()) else { return Ok(self) };
         let Some(entry) = find::key_of(pid).map(|key| key.to_string()) else {
-            return Err(ControlError::NoProcess { pid });
+            return Err(ControlError::NoProcess(pid));
         };
         let has_left = || !is_alive_in(self.store.apps(), &entry);
         self.store.ring_one(&entry, "");
@@ -202,7 +202,7 @@ impl Controller {
     ///
     /// [`ControlError::NoProcess`] if there is no such process, [`ControlError::ProcessNotTraced`] if it has no agent.
     pub fn process(&self, pid: u32) -> Result<Application, ControlError> {
-        let key = find::key_of(pid).ok_or(ControlError::NoProcess { pid })?;
+        let key = find::key_of(pid).ok_or(ControlError::NoProcess(pid))?;
         let find = || -> Result<_, ControlError> {
             Ok(self.processes()?.into_iter().find(|process| process.info().key().is_same(key)))
         };
@@ -289,7 +289,7 @@ impl Controller {
         let checked = spec.check().and_then(|()| cap().map_or(Ok(()), |rate| spec.check_bandwidth(name, rate)));
         checked.map_err(|error| ControlError::SessionSpec { session: name.to_owned(), error })?;
         if self.sessions()?.iter().any(|known| known == name) {
-            return Err(ControlError::SessionExists { name: name.to_owned() });
+            return Err(ControlError::SessionExists(name.to_owned()));
         }
         if let Some(error) = self.is_in_code(name) {
             return Err(error);
@@ -298,7 +298,7 @@ impl Controller {
         let mut spec = spec.clone();
         let failed = |error: CtfError| ControlError::SessionSpec {
             session: name.to_owned(),
-            error: SpecError::Invalid { reason: error.to_string() },
+            error: SpecError::Invalid(error.to_string()),
         };
         spec.sinks.iter_mut().try_for_each(prepare).map_err(failed)?;
         let spec = &spec;
@@ -318,7 +318,7 @@ impl Controller {
     fn make(&self, name: &str, spec: &SessionSpec) -> Result<(), ControlError> {
         let dir = self.store.sessions().subdir(name)?;
         if dir.file_len(SESSION).is_ok() {
-            return Err(ControlError::SessionExists { name: name.to_owned() });
+            return Err(ControlError::SessionExists(name.to_owned()));
         }
         put(&dir, name, spec, "create")
     }

@@ -24,23 +24,14 @@ pub enum Error {
         most: u64,
     },
     /// The size of the buffer of a framed file is not a multiple of 4, so that a frame could be torn within a word.
-    #[error("logsize is {logsize}; in a framed file it must be a multiple of 4")]
-    Unaligned {
-        /// The requested size, in bytes.
-        logsize: u32,
-    },
+    #[error("logsize is {0}; in a framed file it must be a multiple of 4")]
+    Unaligned(u32),
     /// The call needs framed slots: a byte stream moves on only when a slot is full.
-    #[error("{call} needs a framed file (version 2); this one is a byte stream")]
-    FramedOnly {
-        /// The call or the option.
-        call: &'static str,
-    },
+    #[error("{0} needs a framed file (version 2); this one is a byte stream")]
+    FramedOnly(&'static str),
     /// The call needs a file that was created at its full size: in one that grows, postambles move.
-    #[error("{call} needs a file that was made at its full size (`Layout::full_size`); this one grows")]
-    FullSizeOnly {
-        /// The call.
-        call: &'static str,
-    },
+    #[error("{0} needs a file that was made at its full size (`Layout::full_size`); this one grows")]
+    FullSizeOnly(&'static str),
     /// A name from which no file name can be made.
     #[error("{name:?} cannot name a trace file: {reason}")]
     Name {
@@ -50,23 +41,14 @@ pub enum Error {
         reason: &'static str,
     },
     /// An open trace object of this process has that name and instance already.
-    #[error("a trace object named {name:?} is open already; close it first, or give this one an instance name")]
-    Duplicate {
-        /// Name and, behind a `_`, instance.
-        name: String,
-    },
+    #[error("a trace object named {0:?} is open already; close it first, or give this one an instance name")]
+    Duplicate(String),
     /// The file belongs to a trace object that is open, in this process or in another one.
-    #[error("{}: another trace object is writing this file; close it, or choose another name or directory", path.display())]
-    InUse {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error("{}: another trace object is writing this file; close it, or choose another name or directory", .0.display())]
+    InUse(PathBuf),
     /// A file of this name exists, and must not be replaced. No process is writing it.
-    #[error("{}: this file exists already; choose another name, or remove it", path.display())]
-    Exists {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error("{}: this file exists already; choose another name, or remove it", .0.display())]
+    Exists(PathBuf),
     /// The entry does not fit into an empty buffer.
     #[error(
         "an entry of {length} bytes does not fit into a buffer that holds {most}; give the object a larger logsize"
@@ -78,11 +60,8 @@ pub enum Error {
         most: usize,
     },
     /// The trace object has been closed.
-    #[error("{}: the trace object is closed; trace, and add postambles, before it is", path.display())]
-    Closed {
-        /// Its file.
-        path: PathBuf,
-    },
+    #[error("{}: the trace object is closed; trace, and add postambles, before it is", .0.display())]
+    Closed(PathBuf),
     /// A system call failed.
     #[error("{}: cannot {action}: {source}{}", path.display(), mend(source))]
     Io {

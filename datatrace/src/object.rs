@@ -225,7 +225,7 @@ impl TraceObject {
 
     #[cold]
     fn closed(&self) -> Error {
-        Error::Closed { path: self.path.clone() }
+        Error::Closed(self.path.clone())
     }
 }
 

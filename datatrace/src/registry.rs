@@ -65,7 +65,7 @@ impl<T> Registry<T> {
             && list.entries.iter().any(|entry| entry.names == names)
         {
             let name = instance.as_ref().map_or_else(|| name.clone(), |instance| format!("{name}_{instance}"));
-            return Err(Error::Duplicate { name });
+            return Err(Error::Duplicate(name));
         }
         let id = list.next_id;
         list.next_id += 1;

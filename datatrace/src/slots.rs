@@ -135,7 +135,7 @@ impl<S: Storage> Slots<S> {
     }
 
     fn full_size_for(&self, call: &'static str) -> Result<(), Error> {
-        if self.header.number_buffers < self.filesize { Err(Error::FullSizeOnly { call }) } else { Ok(()) }
+        if self.header.number_buffers < self.filesize { Err(Error::FullSizeOnly(call)) } else { Ok(()) }
     }
 
     /// Writes a new slot, or overwrites the slot with the oldest entries.

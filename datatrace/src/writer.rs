@@ -52,10 +52,10 @@ impl Layout {
         let bytes = u64::from(self.logsize) * u64::from(self.filesize);
         within("logsize times filesize (bytes of the file)", bytes, 1, MAX_FILE)?;
         if self.version == Version::Framed && !self.logsize.is_multiple_of(4) {
-            return Err(Error::Unaligned { logsize: self.logsize });
+            return Err(Error::Unaligned(self.logsize));
         }
         if self.full_size && self.version != Version::Framed {
-            return Err(Error::FramedOnly { call: "full_size" });
+            return Err(Error::FramedOnly("full_size"));
         }
         Ok(())
     }
@@ -151,7 +151,7 @@ impl<S: Storage> DtWriter<S> {
     /// [`Error::FramedOnly`] for a byte stream, where only the last slot can be partially full; the errors of [`flush`](Self::flush).
     pub fn end_slot(&mut self) -> Result<(), Error> {
         if self.slots.header().version() != Version::Framed {
-            return Err(Error::FramedOnly { call: "end_slot" });
+            return Err(Error::FramedOnly("end_slot"));
         }
         if self.buffer.len() > 0 { self.end_buffer() } else { Ok(()) }
     }

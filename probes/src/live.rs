@@ -141,7 +141,7 @@ impl RunningStatistic {
     pub fn start(spec: StatisticSpec, events: &[&str]) -> Result<Self, StatisticError> {
         let find = |name: &&str| {
             let marker = tracepoint_core::find(name)?.marker();
-            marker.ok_or_else(|| StatisticError::NoFields { event: (*name).to_owned() })
+            marker.ok_or_else(|| StatisticError::NoFields((*name).to_owned()))
         };
         let markers: Vec<&'static Marker> = events.iter().map(find).collect::<Result<_, _>>()?;
         let is_float = markers.iter().any(|marker| spec.is_float(&fields(marker)));

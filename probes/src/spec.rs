@@ -154,10 +154,7 @@ pub enum StatisticError {
     /// No tracepoint has this name.
     NoEvent(tracepoint_core::TracepointNotFound),
     /// The tracepoint is a bare hook without fields.
-    NoFields {
-        /// `provider:name`.
-        event: String,
-    },
+    NoFields(String),
     /// The event has no such field.
     NoField {
         /// `provider:name`.
@@ -207,7 +204,7 @@ impl fmt::Display for StatisticError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoEvent(error) => error.fmt(f),
-            Self::NoFields { event } => write!(f, "{event} has no fields: give it a field block in `define_trace!`"),
+            Self::NoFields(event) => write!(f, "{event} has no fields: give it a field block in `define_trace!`"),
             Self::NoField { event, field, fields } => {
                 write!(f, "{event} has no field `{field}`; its fields: {}", fields.join(", "))
             }

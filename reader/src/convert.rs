@@ -91,7 +91,7 @@ fn convert_trace(
 ) -> Result<ConversionSummary, ConvertError> {
     if let Some(dt) = trace.dt() {
         if options != ConvertOptions::default() {
-            return Err(ConvertError::NoSlots { path: path.to_owned() });
+            return Err(ConvertError::NoSlots(path.to_owned()));
         }
         return to_ctf::convert(dt, out, report);
     }

@@ -68,21 +68,15 @@ pub enum ReadError {
     /// The dt file holds no trace: it has no metadata.
     #[error(
         "{}: this dt file does not say what is in it, so it cannot be shown as a trace; `tracectl dt dump {}` shows its bytes",
-        path.display(), path.display()
+        .0.display(), .0.display()
     )]
-    PlainDt {
-        /// The file.
-        path: PathBuf,
-    },
+    PlainDt(PathBuf),
     /// The directory holds rings, from which `recover` makes a trace.
     #[error(
         "{}: these are the rings of a process, not a trace yet; `tracectl recover {} -o OUT` makes one of them",
-        path.display(), path.display()
+        .0.display(), .0.display()
     )]
-    Rings {
-        /// The directory.
-        path: PathBuf,
-    },
+    Rings(PathBuf),
 }
 
 impl ReadError {

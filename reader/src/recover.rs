@@ -104,7 +104,7 @@ fn recover_since(
     }
     match first_error {
         Some(error) if recovered.processes.is_empty() => Err(error),
-        None if recovered.processes.is_empty() => Err(RecoverError::NotBegun { path: dir.to_owned() }),
+        None if recovered.processes.is_empty() => Err(RecoverError::NotBegun(dir.to_owned())),
         _ => Ok(recovered),
     }
 }

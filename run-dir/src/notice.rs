@@ -24,10 +24,7 @@ pub enum Notice {
     /// The session has no rule that includes events: it records nothing until one is added.
     NoRule,
     /// A rule that excludes events matches no event.
-    UselessExclusion {
-        /// The rule.
-        rule: String,
-    },
+    UselessExclusion(String),
     /// An event is not recorded: it lacks a field that the filter uses, or the field has another type.
     FilterDoesNotFit {
         /// The event.
@@ -36,37 +33,19 @@ pub enum Notice {
         reason: String,
     },
     /// The run directory cannot be used. In a merge with other processes' traces, times may be microseconds off.
-    NoSharedClock {
-        /// The reason.
-        reason: String,
-    },
+    NoSharedClock(String),
     /// The process has more rights than the owner of its run directory, who could read the rings there. Therefore the rings are in memory,
     /// and cannot be recovered if the process is killed.
-    RingsInMemory {
-        /// The excess rights, and the remedy.
-        reason: String,
-    },
+    RingsInMemory(String),
     /// The session's cost exceeded its budget, and its most frequent event was disabled.
-    OverBudget {
-        /// The event and the cost.
-        reason: String,
-    },
+    OverBudget(String),
     /// The path of a sink contains a newline, so it is missing from the list of outputs: recovery after a kill will not find that part of the
     /// events.
-    OutputNotListed {
-        /// The path.
-        path: PathBuf,
-    },
+    OutputNotListed(PathBuf),
     /// The recording that the environment variable `TRACEPOINT` requests deviates from it, or has not started.
-    Environment {
-        /// The reason.
-        reason: String,
-    },
+    Environment(String),
     /// The process has left the root directory in which its agent started (`chroot`): controllers resolve the paths of outputs differently.
-    ChangedRoot {
-        /// The process's id.
-        pid: u32,
-    },
+    ChangedRoot(u32),
     /// A sink writes nothing, because its file system has too little free space.
     NoSpace {
         /// The path that it writes to.
@@ -91,10 +70,7 @@ pub enum Notice {
         max_size: u64,
     },
     /// A sink could not begin its next chunk, and continues in the current one.
-    RotationFailed {
-        /// The error.
-        reason: String,
-    },
+    RotationFailed(String),
     /// A sink removed older chunks, because it keeps a limited number of them.
     ChunksRemoved {
         /// The sink.
@@ -109,15 +85,9 @@ pub enum Notice {
     /// A sink of an earlier recording of the session still has data to write.
     SinkBlocked,
     /// The counters are older than the acknowledgement, because a sink keeps the session's thread busy.
-    CountersOutOfDate {
-        /// The error.
-        reason: String,
-    },
+    CountersOutOfDate(String),
     /// New threads get no ring, so their events are lost.
-    NoRing {
-        /// The reason why no ring can be created.
-        reason: String,
-    },
+    NoRing(String),
     /// The description of a channel has changed; the running recording continues with the original settings of the channel.
     ChannelSettingsPending {
         /// The session.
@@ -215,30 +185,30 @@ impl fmt::Display for Notice {
             Self::Renamed { name, recorded, declared } => {
                 write!(f, "{name} of {declared} is recorded as {recorded}: another event of that name has other fields")
             }
-            Self::OverBudget { reason } | Self::RotationFailed { reason } => f.write_str(reason),
+            Self::OverBudget(reason) | Self::RotationFailed(reason) => f.write_str(reason),
             Self::NoRule => f.write_str("no rule includes events: nothing is recorded until one is added"),
-            Self::UselessExclusion { rule } => write!(f, "the rule `{rule}` excludes nothing: no event matches it"),
+            Self::UselessExclusion(rule) => write!(f, "the rule `{rule}` excludes nothing: no event matches it"),
             Self::FilterDoesNotFit { event, reason } => {
                 write!(f, "{event} is left out, because the filter does not fit it: {reason}")
             }
-            Self::OutputNotListed { path } => {
+            Self::OutputNotListed(path) => {
                 let path = path.to_string_lossy();
                 write!(f, "{path:?} is not listed for recovery, because it contains a newline: choose another path")
             }
-            Self::NoSharedClock { reason } => {
+            Self::NoSharedClock(reason) => {
                 write!(
                     f,
                     "the clock cannot be shared with other processes, so their times may be microseconds apart: {reason}"
                 )
             }
-            Self::RingsInMemory { reason } => {
+            Self::RingsInMemory(reason) => {
                 write!(f, "the rings are in memory, and cannot be recovered if the process is killed: {reason}")
             }
-            Self::Environment { reason } => write!(f, "TRACEPOINT: {reason}"),
+            Self::Environment(reason) => write!(f, "TRACEPOINT: {reason}"),
             Self::NotConnected { peer, reason } => {
                 write!(f, "there is no connection to {peer}: {reason}; packets wait in memory, and then in their rings")
             }
-            Self::ChangedRoot { pid } => write!(
+            Self::ChangedRoot(pid) => write!(
                 f,
                 "the process has changed its root directory (`chroot`): the paths of its outputs are below /proc/{pid}/root"
             ),
@@ -260,8 +230,8 @@ impl fmt::Display for Notice {
             Self::SinkBlocked => {
                 f.write_str("a slow or blocked sink of an earlier recording has not written everything yet")
             }
-            Self::CountersOutOfDate { reason } => write!(f, "the counters are out of date: {reason}"),
-            Self::NoRing { reason } => {
+            Self::CountersOutOfDate(reason) => write!(f, "the counters are out of date: {reason}"),
+            Self::NoRing(reason) => {
                 write!(f, "new threads get no ring, and their events are lost (no_ring): {reason}")
             }
             Self::ChannelSettingsPending { session, channel, settings } => {

@@ -112,7 +112,7 @@ impl PrivateDir {
             return Err(DirError::Owner { path: self.path, owner: stat.st_uid, user });
         }
         if stat.st_mode & if is_groups { 0o002 } else { 0o022 } != 0 {
-            return Err(DirError::Writable { path: self.path });
+            return Err(DirError::Writable(self.path));
         }
         Ok(self)
     }

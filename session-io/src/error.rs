@@ -26,17 +26,11 @@ pub enum ControlError {
     #[error(transparent)]
     Dir(#[from] DirError),
     /// The file system of the run directory is full.
-    #[error("cannot write {}: its file system is full; make room there (`tracectl clean --purge`, `tracectl destroy NAME`)", path.display())]
-    RunDirFull {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error("cannot write {}: its file system is full; make room there (`tracectl clean --purge`, `tracectl destroy NAME`)", .0.display())]
+    RunDirFull(PathBuf),
     /// There is no such process.
-    #[error("there is no process {pid}; `tracectl list` lists the traced processes")]
-    NoProcess {
-        /// Its id.
-        pid: u32,
-    },
+    #[error("there is no process {0}; `tracectl list` lists the traced processes")]
+    NoProcess(u32),
     /// The process may not be inspected.
     #[error(
         "process {pid} cannot be inspected: {source}; run the command as the user of the process (root: `tracectl --user NAME`)"
@@ -86,11 +80,8 @@ pub enum ControlError {
         mend: &'static str,
     },
     /// The name is not valid for a session.
-    #[error("{reason}")]
-    SessionName {
-        /// The name, and the reason why it is invalid.
-        reason: String,
-    },
+    #[error("{0}")]
+    SessionName(String),
     /// There is no session of that name.
     #[error("there is no session {name}; {names}")]
     NoSession {
@@ -133,11 +124,8 @@ pub enum ControlError {
     #[error("cannot take a snapshot: {0}")]
     Snapshot(#[source] RecoverError),
     /// A session of that name exists already.
-    #[error("there is a session {name} already; choose another name, or destroy it (`tracectl destroy {name}`)")]
-    SessionExists {
-        /// The name.
-        name: String,
-    },
+    #[error("there is a session {0} already; choose another name, or destroy it (`tracectl destroy {0}`)")]
+    SessionExists(String),
     /// The session's description is invalid.
     #[error("the session {session} is invalid: {error}")]
     SessionSpec {
@@ -169,6 +157,6 @@ impl ControlError {
     /// Creates the error for a name that is not valid for a session.
     #[doc(hidden)]
     pub fn name(error: &NameError) -> Self {
-        Self::SessionName { reason: error.to_string() }
+        Self::SessionName(error.to_string())
     }
 }

@@ -266,7 +266,7 @@ pub fn put(dir: &PrivateDir, name: &str, spec: &SessionSpec, what: &str) -> Resu
     }
     dir.replace_authored(SESSION, text.as_bytes()).map_err(|error| {
         if is_no_room(&error) {
-            ControlError::RunDirFull { path: dir.path().join(SESSION) }
+            ControlError::RunDirFull(dir.path().join(SESSION))
         } else {
             dir.failed("write", SESSION, error).into()
         }

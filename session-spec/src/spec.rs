@@ -219,7 +219,7 @@ impl SessionSpec {
             return Ok(false);
         }
         if self.rules.len() >= MAX_RULES {
-            return Err(SpecError::TooManyRules { most: MAX_RULES });
+            return Err(SpecError::TooManyRules(MAX_RULES));
         }
         self.rules.push(entry);
         Ok(true)
@@ -394,7 +394,7 @@ impl SessionSpec {
         table.remove(SESSION);
         let raw: Raw = table.try_into().map_err(SpecError::malformed)?;
         if raw.rules.len() > MAX_RULES {
-            return Err(SpecError::TooManyRules { most: MAX_RULES });
+            return Err(SpecError::TooManyRules(MAX_RULES));
         }
         let mut spec = Self {
             id: raw.id,

@@ -84,7 +84,7 @@ impl Session {
     }
 
     fn new(session: RunningSession, notices: Vec<Notice>) -> Result<Self, SessionError> {
-        let stopped = || SessionError::Stopped { name: session.name.clone() };
+        let stopped = || SessionError::Stopped(session.name.clone());
         let shared = session.recording.as_ref().map(|recording| Arc::clone(recording.shared())).ok_or_else(stopped)?;
         let has_budget = session.spec.as_ref().is_some_and(|spec| spec.budget.is_some());
         let state = Arc::new(Mutex::new(SessionState { session, notices }));
@@ -235,7 +235,7 @@ impl Session {
                 let others = recording.sinks().into_iter().filter(|(id, _)| *id != sink);
                 spec.sinks = others.map(|(_, spec)| spec).collect();
                 if spec.sinks.len() == before {
-                    return Err(SessionError::NoSuchSink { name: self.name().to_owned() });
+                    return Err(SessionError::NoSuchSink(self.name().to_owned()));
                 }
                 Ok(())
             },
@@ -421,7 +421,7 @@ impl SessionState {
         }
         let (former, budget) = (session.spec.clone().unwrap_or_default(), session.budget.clone());
         let name = session.name.clone();
-        let stopped = |_: &[_]| Err(SessionError::Stopped { name: name.clone() });
+        let stopped = |_: &[_]| Err(SessionError::Stopped(name.clone()));
         let mut report = session.apply(wanted, Target::Active, matched, program, stopped);
         // Events of other rules may have been registered meanwhile; for these a notice suffices.
         let is_left_out = |rule: &Rule, notice: &Notice| {
@@ -449,7 +449,7 @@ impl SessionState {
         let Some((reason, spec)) = self.session.check_budget().zip(self.session.spec.clone()) else { return };
         // If this fails and the event is still enabled, the next change of the session disables it.
         let _ = self.apply(&spec, None);
-        self.notices.push(Notice::OverBudget { reason });
+        self.notices.push(Notice::OverBudget(reason));
     }
 }
 

@@ -62,11 +62,8 @@ pub enum DestinationError {
     #[error("expected HOST, HOST:PORT or HOST:PORT:DATA_PORT, for example `collector.lan:5342` or `[::1]`")]
     Syntax,
     /// The host's name is too long.
-    #[error("the name of a host has at most {LONGEST_HOST} bytes, and this one has {length}")]
-    HostLength {
-        /// Its length in bytes.
-        length: usize,
-    },
+    #[error("the name of a host has at most {LONGEST_HOST} bytes, and this one has {0}")]
+    HostLength(usize),
 }
 
 impl FromStr for Destination {
@@ -89,7 +86,7 @@ impl FromStr for Destination {
         match host.len() {
             0 => Err(wrong()),
             1..=LONGEST_HOST => Ok(Self { host: host.to_owned(), control_port, data_port }),
-            length => Err(DestinationError::HostLength { length }),
+            length => Err(DestinationError::HostLength(length)),
         }
     }
 }
@@ -130,6 +127,6 @@ mod tests {
             assert!(wrong.parse::<Destination>().is_err(), "{wrong}");
         }
         assert!("x".repeat(253).parse::<Destination>().is_ok());
-        assert_eq!("x".repeat(300).parse::<Destination>(), Err(DestinationError::HostLength { length: 300 }));
+        assert_eq!("x".repeat(300).parse::<Destination>(), Err(DestinationError::HostLength(300)));
     }
 }

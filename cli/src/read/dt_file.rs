@@ -26,7 +26,7 @@ pub(super) fn is_dt_file(path: &Path) -> bool {
 impl DtFile {
     pub(super) fn create(path: &Path, slots: Option<u32>) -> Result<Self, Failure> {
         if path.symlink_metadata().is_ok() {
-            return Err(ConvertError::from(datatrace::Error::Exists { path: path.to_owned() }).into());
+            return Err(ConvertError::from(datatrace::Error::Exists(path.to_owned())).into());
         }
         let mut options = ConvertOptions::default();
         options.slots = slots;

@@ -65,7 +65,7 @@ impl Create {
         let controller = controller(self.rules.pid)?;
         match controller.session(&self.name) {
             Err(ControlError::NoSession { .. }) => {}
-            Ok(_) => return Err(ControlError::SessionExists { name: self.name.clone() }.into()),
+            Ok(_) => return Err(ControlError::SessionExists(self.name.clone()).into()),
             Err(error) => return Err(error.into()),
         }
         let rules = self.rules.rules(&controller, self.statistics.default_events(&[]))?;

@@ -17,7 +17,7 @@ use tracepoint_run_dir::rundir::{RunDir, place};
 /// Returns the run directory of a process: the one given by its environment, user and root directory; or the one in which its agent has an
 /// open entry, if the process has left the former by `setuid` or `chroot`.
 pub(super) fn run_dir_of(pid: u32) -> Result<RunDir, ControlError> {
-    let Some(key) = key_of(pid) else { return Err(ControlError::NoProcess { pid }) };
+    let Some(key) = key_of(pid) else { return Err(ControlError::NoProcess(pid)) };
     let has_entry = |run_dir: &RunDir| has_entry(run_dir, key);
     match expected_run_dir(pid) {
         Ok(run_dir) if has_entry(&run_dir) => Ok(run_dir),

@@ -46,9 +46,7 @@ impl Subscription {
         let path = socket_path.map_or_else(|| RunDir::place().join(NOTIFY), Path::to_owned);
         let deadline = Instant::now() + SUBSCRIBE_TIMEOUT;
         let socket = connect_to(&path, deadline).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
-                TriggerError::NoListener { path: path.clone() }
-            }
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => TriggerError::NoListener(path.clone()),
             _ => TriggerError::socket(&path)(error),
         })?;
         match exchange(&socket, &subscribe(session), deadline) {

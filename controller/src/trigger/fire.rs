@@ -168,7 +168,7 @@ pub fn trigger_fire(
     payload: &CoreDump,
 ) -> Result<FireOutcome, TriggerError> {
     if when != TriggerCondition::CoreDump {
-        return Err(TriggerError::NotFired { when: when.kind() });
+        return Err(TriggerError::NotFired(when.kind()));
     }
     let path = socket_path.map_or_else(|| RunDir::place().join(NOTIFY), Path::to_owned);
     match connect_to(&path, Instant::now() + CONNECT_TIMEOUT) {

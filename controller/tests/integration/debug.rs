@@ -297,7 +297,7 @@ fn sinks_and_what_they_get() -> Outcome {
         TraceInfo: trace;
         EventDescription: event;
         StreamInfo: StreamInfo { id: stream, channel: "channel".to_owned() };
-        CtfError: CtfError::NotADirectory { path: PathBuf::from("/") };
+        CtfError: CtfError::NotADirectory(PathBuf::from("/"));
         DtError: DtSink::create("/nowhere/a.dt", 4).unwrap_err();
         SinkError: SinkError::new("write", io_error());
     }
@@ -337,7 +337,7 @@ fn descriptions_and_errors() -> Outcome {
         TriggerAction: TriggerAction::Snapshot(PathBuf::from("/a"));
         TriggerSpec: TriggerSpec::new(TriggerCondition::Exit, TriggerAction::Notify);
         StreamSpec: StreamSpec::to("host");
-        SpecError: SpecError::Invalid { reason: "no".to_owned() };
+        SpecError: SpecError::Invalid("no".to_owned());
         RuleProblem: RuleProblem::LimitWithoutClock;
         RuleStatistic: "sample(1/10)".parse::<RuleStatistic>()?;
         Result<RuleStatistic, RuleStatisticError>: "no".parse::<RuleStatistic>();

@@ -95,7 +95,7 @@ impl FileStorage {
             }
             let Some(older) = self.older()? else { continue };
             if !replace {
-                return Err(Error::Exists { path: self.path.clone() });
+                return Err(Error::Exists(self.path.clone()));
             }
             self.replace(&older)?;
         }
@@ -119,7 +119,7 @@ impl FileStorage {
         };
         match flock(&held, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(held)),
-            Err(Errno::WOULDBLOCK) => Err(Error::InUse { path: self.path.clone() }),
+            Err(Errno::WOULDBLOCK) => Err(Error::InUse(self.path.clone())),
             Err(error) => Err(self.not_replaced(error.into())),
         }
     }

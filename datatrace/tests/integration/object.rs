@@ -84,7 +84,7 @@ fn a_second_object_of_one_name_is_refused() {
     // A different name with the same file name.
     let spelt = options(&place).instance("b_c").create("a").unwrap();
     let error = options(&place).instance("c").create("a_b").unwrap_err();
-    assert!(matches!(&error, Error::InUse { path } if path == spelt.path()), "{error}");
+    assert!(matches!(&error, Error::InUse(path) if path == spelt.path()), "{error}");
     first.trace1(2u8).unwrap();
     first.close().unwrap();
     assert_eq!(entries(&place.path().join("ip.dt")), [1, 2]);

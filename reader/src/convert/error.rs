@@ -29,11 +29,8 @@ pub enum ConvertError {
         traces: usize,
     },
     /// Slots were requested, and the target is a directory.
-    #[error("{}: this is a dt file, which is converted to a directory; omit the options for slots, which apply to new dt files", path.display())]
-    NoSlots {
-        /// The dt file.
-        path: PathBuf,
-    },
+    #[error("{}: this is a dt file, which is converted to a directory; omit the options for slots, which apply to new dt files", .0.display())]
+    NoSlots(PathBuf),
     /// The slots are too small.
     #[error(
         "a slot of {size} bytes cannot hold packets of up to {largest} bytes; use a slot size of at least {needed}"
@@ -60,10 +57,7 @@ pub enum ConvertError {
     #[error(
         "{}: its packets do not say which stream they are of (`stream_instance_id`), so that one file cannot hold several \
          streams",
-        path.display()
+        .0.display()
     )]
-    NoInstance {
-        /// The directory.
-        path: PathBuf,
-    },
+    NoInstance(PathBuf),
 }

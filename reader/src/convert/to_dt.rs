@@ -47,7 +47,7 @@ pub(super) fn convert(
     report: &mut dyn FnMut(Progress),
 ) -> Result<ConversionSummary, ConvertError> {
     if out.symlink_metadata().is_ok() {
-        return Err(datatrace::Error::Exists { path: out.to_owned() }.into());
+        return Err(datatrace::Error::Exists(out.to_owned()).into());
     }
     let metadata_path = directory.join("metadata");
     let text = read_bounded(&metadata_path, MAX_METADATA)?;
@@ -118,7 +118,7 @@ impl PacketList {
         let unnamed = streams.iter().filter(|(_, instance, _)| instance.is_none());
         let mut classes = BTreeSet::new();
         if !unnamed.into_iter().all(|(class, ..)| classes.insert(*class)) {
-            return Err(ConvertError::NoInstance { path: directory.to_owned() });
+            return Err(ConvertError::NoInstance(directory.to_owned()));
         }
         listing.packets.sort_by_key(|packet| (packet.time, packet.file, packet.offset));
         Ok(listing)

@@ -71,11 +71,11 @@ impl DtTrace {
         // A file whose slots are too small for a packet, or have no checksum, is not a trace. Each of up to 2^31 slots would be reported as damaged.
         let size = u64::from(reader.header().buffer_size());
         if reader.header().version() != Version::Framed || size < DtTraceWriter::SLOT_LEAST {
-            return Err(ReadError::PlainDt { path: reader.path().to_owned() });
+            return Err(ReadError::PlainDt(reader.path().to_owned()));
         }
         let contents = |tag| Ok::<_, ReadError>(reader.tagged_postamble(tag)?.map(|tagged| tagged.contents));
         let Some(text) = contents(METADATA_TAG)? else {
-            return Err(ReadError::PlainDt { path: reader.path().to_owned() });
+            return Err(ReadError::PlainDt(reader.path().to_owned()));
         };
         let metadata = Metadata::parse(&text).map_err(|error| error.in_file(reader.path()))?;
         let edges = contents(EDGES_TAG)?.unwrap_or_default();

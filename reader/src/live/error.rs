@@ -73,12 +73,9 @@ pub enum LiveError {
     #[error(
         "no metadata of the session can be read after {} seconds, so that nothing of it can be shown; restart the sender, or \
          view what the relay has stored",
-        wait.as_secs()
+        .0.as_secs()
     )]
-    Metadata {
-        /// How long the viewer waited for it.
-        wait: Duration,
-    },
+    Metadata(Duration),
     /// The relay announced or sent more than a viewer keeps.
     #[error("the relay sends too much: {what}, {size}; at most {most} are accepted")]
     TooMuch {

@@ -288,7 +288,7 @@ impl<S: Read + Write> LiveView<S> {
         if self.traces.values().any(|trace| !trace.is_unreadable) {
             return Ok(());
         }
-        Err(LiveError::Metadata { wait: self.metadata_wait })
+        Err(LiveError::Metadata(self.metadata_wait))
     }
 
     /// Requests the next packet of a stream without an event; returns true if there was one, or the stream has ended.

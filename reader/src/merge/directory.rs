@@ -15,7 +15,7 @@ pub(crate) fn traces(root: &Path) -> Result<Vec<PathBuf>, ReadError> {
     let found = directories::find(root, MAX_DEPTH, not_a_trace, |directory, entries| {
         let mut files = entries.iter().filter(|(_, kind)| !kind.is_dir()).map(|(entry, _)| entry);
         if files.clone().any(|file| file.path().extension().is_some_and(|extension| extension == RING_EXTENSION)) {
-            return Err(ReadError::Rings { path: directory.to_owned() });
+            return Err(ReadError::Rings(directory.to_owned()));
         }
         Ok(if files.any(|file| file.file_name() == "metadata") { DirectoryMatch::Found } else { DirectoryMatch::Other })
     })?;

@@ -27,11 +27,8 @@ pub enum RecoverError {
         reason: String,
     },
     /// No process had begun to record, so there is nothing to recover.
-    #[error("{}: no event of the process was switched on yet: nothing is lost, and there is no trace to make", path.display())]
-    NotBegun {
-        /// The path given by the caller.
-        path: PathBuf,
-    },
+    #[error("{}: no event of the process was switched on yet: nothing is lost, and there is no trace to make", .0.display())]
+    NotBegun(PathBuf),
     /// The output is not empty.
     #[error("{} is not empty (it holds `{found}`); name a new directory, or remove what is in it", path.display())]
     NotEmpty {

@@ -20,11 +20,8 @@ pub enum DirError {
         user: u32,
     },
     /// Other users may write to it.
-    #[error("other users may write to {0}; remove that permission (`chmod go-w {0}`)", path.display())]
-    Writable {
-        /// The directory.
-        path: PathBuf,
-    },
+    #[error("other users may write to {path}; remove that permission (`chmod go-w {path}`)", path = .0.display())]
+    Writable(PathBuf),
     /// This process has more rights than the directory's owner, who would gain them by controlling it.
     #[error("the run directory {} is for user {owner}, who may not debug this process: {reason}; {mend}", path.display())]
     MoreRights {

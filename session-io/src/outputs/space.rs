@@ -42,7 +42,7 @@ impl Watch {
         let max_size = self.most;
         let limit = count(&self.beyond).map(|refused| Notice::MaxSizeReached { path: path(), refused, max_size });
         let rotation = self.rotation.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let rotation = rotation.map(|reason| Notice::RotationFailed { reason });
+        let rotation = rotation.map(Notice::RotationFailed);
         [no_space, limit, rotation].into_iter().flatten()
     }
 }

@@ -65,8 +65,7 @@ pub fn wait(socket: &GuardedFd<OwnedFd>, flags: PollFlags, deadline: Option<Inst
         Some(deadline) => Some(deadline.checked_duration_since(Instant::now()).ok_or(io::ErrorKind::TimedOut)?),
         None => None,
     };
-    let timeout =
-        left.map(|left| Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() });
+    let timeout = left.and_then(|left| Timespec::try_from(left).ok());
     match poll(&mut [PollFd::new(socket.get()?, flags)], timeout.as_ref()) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(errno) => Err(errno.into()),

@@ -37,11 +37,8 @@ pub enum TriggerError {
         known: String,
     },
     /// Only `TriggerCondition::CoreDump` is reported by a message.
-    #[error("the condition `{when}` is noticed by the library itself; only `OnAnyCoreDump` is reported by a message")]
-    NotFired {
-        /// The condition.
-        when: &'static str,
-    },
+    #[error("the condition `{0}` is noticed by the library itself; only `OnAnyCoreDump` is reported by a message")]
+    NotFired(&'static str),
     /// The notification socket cannot be used.
     #[error("cannot use the notification socket {}: {source}", path.display())]
     Socket {
@@ -51,11 +48,8 @@ pub enum TriggerError {
         source: io::Error,
     },
     /// No process listens.
-    #[error("no process listens on {}; start `tracectl listen`", path.display())]
-    NoListener {
-        /// The socket.
-        path: PathBuf,
-    },
+    #[error("no process listens on {}; start `tracectl listen`", .0.display())]
+    NoListener(PathBuf),
     /// Another process is listening already.
     #[error("process {pid} listens on {} already; stop it first", path.display())]
     Listening {
@@ -65,23 +59,14 @@ pub enum TriggerError {
         pid: u32,
     },
     /// The listener answered that this user may not notify it (`-EPERM`).
-    #[error("the listener on {} accepts only its own user and root", path.display())]
-    NotPermitted {
-        /// The socket.
-        path: PathBuf,
-    },
+    #[error("the listener on {} accepts only its own user and root", .0.display())]
+    NotPermitted(PathBuf),
     /// The listener does not know the type of trigger (`-EOPNOTSUPP`).
-    #[error("the listener on {} does not support this type of trigger; use a newer `tracectl listen`", path.display())]
-    Unsupported {
-        /// The socket.
-        path: PathBuf,
-    },
+    #[error("the listener on {} does not support this type of trigger; use a newer `tracectl listen`", .0.display())]
+    Unsupported(PathBuf),
     /// The listener did not understand the message (`-EINVAL`).
-    #[error("the listener on {} did not understand the message; use the same version of both programs", path.display())]
-    Malformed {
-        /// The socket.
-        path: PathBuf,
-    },
+    #[error("the listener on {} did not understand the message; use the same version of both programs", .0.display())]
+    Malformed(PathBuf),
     /// The listener answered that an action failed.
     #[error("an action failed: {source}; `tracectl triggers` says which one")]
     ListenerAction {
@@ -115,9 +100,9 @@ impl TriggerError {
     pub fn answered(path: &Path, answer: i32) -> Self {
         let path = path.to_owned();
         match Errno::from_raw_os_error(answer.saturating_neg()) {
-            Errno::PERM => Self::NotPermitted { path },
-            Errno::OPNOTSUPP => Self::Unsupported { path },
-            Errno::INVAL => Self::Malformed { path },
+            Errno::PERM => Self::NotPermitted(path),
+            Errno::OPNOTSUPP => Self::Unsupported(path),
+            Errno::INVAL => Self::Malformed(path),
             errno => Self::ListenerAction { source: errno.into() },
         }
     }

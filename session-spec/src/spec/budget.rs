@@ -69,11 +69,8 @@ pub enum CpuPercentError {
     #[error("expected a share of one core, for example `1%` or `0.5%`")]
     Syntax,
     /// The number is out of range.
-    #[error("{percent} percent of a core is no valid budget; use 0.001 to 100000")]
-    OutOfRange {
-        /// The number.
-        percent: f64,
-    },
+    #[error("{0} percent of a core is no valid budget; use 0.001 to 100000")]
+    OutOfRange(f64),
 }
 
 impl TryFrom<f64> for CpuPercent {
@@ -82,7 +79,7 @@ impl TryFrom<f64> for CpuPercent {
     fn try_from(percent: f64) -> Result<Self, Self::Error> {
         let thousandths = (percent * 1000.0).round();
         if !(1.0..=Self::MAX * 1000.0).contains(&thousandths) {
-            return Err(CpuPercentError::OutOfRange { percent });
+            return Err(CpuPercentError::OutOfRange(percent));
         }
         // An integer between 1 and 10^8.
         #[expect(clippy::cast_sign_loss, reason = "the value is positive")]

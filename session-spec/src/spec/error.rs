@@ -8,17 +8,11 @@ use std::fmt;
 #[non_exhaustive]
 pub enum SpecError {
     /// It cannot be parsed, or contains unknown keys or values.
-    #[error("it cannot be parsed: {reason}")]
-    Malformed {
-        /// The reason.
-        reason: String,
-    },
+    #[error("it cannot be parsed: {0}")]
+    Malformed(String),
     /// It contains invalid or inconsistent values.
-    #[error("{reason}")]
-    Invalid {
-        /// The reason.
-        reason: String,
-    },
+    #[error("{0}")]
+    Invalid(String),
     /// It was written by a newer version.
     #[error("it has version {version}, and this program supports versions up to {known}; use a newer program")]
     Newer {
@@ -42,19 +36,16 @@ pub enum SpecError {
         policy: String,
     },
     /// There are too many rules.
-    #[error("a session has at most {most} rules; use patterns with `*` that match more events each")]
-    TooManyRules {
-        /// The maximum.
-        most: usize,
-    },
+    #[error("a session has at most {0} rules; use patterns with `*` that match more events each")]
+    TooManyRules(usize),
 }
 
 impl SpecError {
     pub(super) fn malformed(reason: impl fmt::Display) -> Self {
-        Self::Malformed { reason: reason.to_string().trim_end().to_owned() }
+        Self::Malformed(reason.to_string().trim_end().to_owned())
     }
 
     pub(super) fn invalid(reason: impl Into<String>) -> Self {
-        Self::Invalid { reason: reason.into() }
+        Self::Invalid(reason.into())
     }
 }

@@ -285,20 +285,8 @@ impl Rule {
     }
 }
 
-impl From<&str> for Rule {
-    fn from(event: &str) -> Self {
-        Self::new(event)
-    }
-}
-
-impl From<String> for Rule {
-    fn from(event: String) -> Self {
-        Self::new(event)
-    }
-}
-
-impl From<&String> for Rule {
-    fn from(event: &String) -> Self {
+impl<T: Into<String>> From<T> for Rule {
+    fn from(event: T) -> Self {
         Self::new(event)
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn tag() -> Option<String> {
 /// Starts the session that `TRACEPOINT` requests, if it is set. Problems are added to `notices`.
 pub(super) fn start(context: &Context, notices: &mut Vec<Notice>) -> Option<RunningSession> {
     let text = env::var("TRACEPOINT").ok().filter(|text| !text.is_empty() && !secure())?;
-    let mut problem = |reason: String| notices.push(Notice::Environment { reason });
+    let mut problem = |reason: String| notices.push(Notice::Environment(reason));
     let (spec, target) = parse(&text).map_err(|error| problem(error.to_string())).ok()?;
     let mut session = context.session(NAME);
     let matched = session.match_rules(&spec, context.program());

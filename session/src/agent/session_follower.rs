@@ -154,7 +154,7 @@ impl SessionFollower {
         let mut matched = self.session.match_rules(spec, context.program());
         self.ack.rules = std::mem::take(&mut matched.rules).into_iter().map(|rule| rule.map(rule_ack)).collect();
         if !spec.sinks.is_empty() && PrivateDir::has_left_root() {
-            matched.notices.push(Notice::ChangedRoot { pid: std::process::id() });
+            matched.notices.push(Notice::ChangedRoot(std::process::id()));
         }
         let start = |events: &[PlannedEvent]| start(&self.name, spec, events, context);
         let report = self.session.apply(spec, target, matched, context.program(), start);

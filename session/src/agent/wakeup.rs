@@ -1,11 +1,9 @@
 //! Wakes the agent's thread: after a registration, or to stop it.
 
 use fileguard::Waker;
-use rustix::event::Timespec;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 /// The reason of a wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,9 +37,4 @@ impl Stop {
     pub(super) fn is_requested(&self) -> bool {
         self.requested.load(Ordering::Relaxed)
     }
-}
-
-/// Converts a duration for `poll`.
-pub(super) fn timespec(time: Duration) -> Timespec {
-    Timespec { tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX), tv_nsec: time.subsec_nanos().into() }
 }

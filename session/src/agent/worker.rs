@@ -11,11 +11,11 @@ use super::late_markers;
 use super::recordings::Recordings;
 use super::session_follower::SessionFollower;
 use super::spare_descriptors::SpareDescriptors;
-use super::wakeup::{Stop, Wakeup, timespec};
+use super::wakeup::{Stop, Wakeup};
 use crate::budget;
 use crate::session::{PendingSummary, RunningSession};
 use crate::state::{Wake, wake_for_dumps};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::AsFd;
@@ -203,7 +203,7 @@ impl Worker {
         let mut fds: Vec<_> = own.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).into();
         fds.extend(owners.map(|owner| PollFd::from_borrowed_fd(owner, PollFlags::IN)));
         loop {
-            let timeout = tick.map(timespec);
+            let timeout = tick.and_then(|tick| Timespec::try_from(tick).ok());
             let ready = poll(&mut fds, timeout.as_ref());
             if self.stop.is_requested() {
                 return Wakeup::Stopped;

@@ -25,7 +25,7 @@ pub(super) fn output_line(sink: &mut dyn Sink, notices: &mut Vec<Notice>) -> Vec
     };
     let bytes = path.as_os_str().as_bytes();
     if bytes.contains(&b'\n') {
-        notices.push(Notice::OutputNotListed { path });
+        notices.push(Notice::OutputNotListed(path));
         return Vec::new();
     }
     [format.as_bytes(), b" ", bytes, b"\n"].concat()

@@ -287,7 +287,7 @@ impl SessionBuilder {
 fn check_place_of_triggers(place: &RingPlace, spec: &SessionSpec) -> Result<(), SessionError> {
     if spec.triggers().next().is_some() && !place.is_in_run_dir() {
         let reason = "a session with triggers must have its rings in the run directory: leave `.dir(path)` and `.in_memory()` out";
-        return Err(SessionError::Spec(SpecError::Invalid { reason: reason.to_owned() }));
+        return Err(SessionError::Spec(SpecError::Invalid(reason.to_owned())));
     }
     Ok(())
 }

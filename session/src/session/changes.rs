@@ -80,17 +80,15 @@ impl Recording {
 
     /// Adds a sink, which gets the packets that are moved from now on.
     pub(super) fn add_sink(&mut self, mut sink: SinkSource, notices: &mut Vec<Notice>) -> Result<SinkId, SessionError> {
-        let stopped = SessionError::Stopped { name: self.name().to_owned() };
+        let stopped = SessionError::Stopped(self.name().to_owned());
         let Some(parts) = self.parts_mut() else { return Err(stopped) };
-        sink.description_mut()
-            .map_or(Ok(()), prepare)
-            .map_err(|error| SessionError::Sink { reason: error.to_string() })?;
+        sink.description_mut().map_or(Ok(()), prepare).map_err(|error| SessionError::Sink(error.to_string()))?;
         parts.add_sink(sink, notices)?.get().copied().ok_or(stopped)
     }
 
     /// Removes a sink; returns its report.
     pub(super) fn remove_sink(&mut self, id: SinkId) -> Result<SinkReport, SessionError> {
-        let missing = SessionError::NoSuchSink { name: self.name().to_owned() };
+        let missing = SessionError::NoSuchSink(self.name().to_owned());
         let sink = self.parts().and_then(|parts| {
             let mut ids = parts.sinks.iter().filter(|sink| sink.spec.is_some()).map(|sink| &sink.id);
             ids.find(|sink| sink.get() == Some(&id)).map(Arc::clone)
@@ -109,7 +107,7 @@ impl Recording {
 
     /// Adds a channel; later rules may name it.
     pub(super) fn add_channel(&mut self, channel: Channel) -> Result<(), SessionError> {
-        let stopped = SessionError::Stopped { name: self.name().to_owned() };
+        let stopped = SessionError::Stopped(self.name().to_owned());
         self.parts_mut().ok_or(stopped)?.add_channel(channel)
     }
 
@@ -173,8 +171,8 @@ impl RecordingParts {
         notices: &mut Vec<Notice>,
     ) -> Result<Arc<OnceLock<SinkId>>, SessionError> {
         let spec = sink.spec();
-        let (mut sink, output) = outputs::of_source(sink, &self.trace_name)
-            .map_err(|error| SessionError::Sink { reason: error.to_string() })?;
+        let (mut sink, output) =
+            outputs::of_source(sink, &self.trace_name).map_err(|error| SessionError::Sink(error.to_string()))?;
         self.rings.attach_sender(&mut *sink)?;
         let line = output_line(&mut *sink, notices);
         let id = self.begin_sink(sink, Some(spec), output, line)?;

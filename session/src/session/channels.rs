@@ -54,7 +54,7 @@ impl Channels {
         source: Box<dyn MemorySource>,
     ) -> Result<Arc<OpenChannel>, SessionError> {
         if self.removed.iter().any(|name| name == config.channel_name()) {
-            return Err(SessionError::ChannelNameUsed { name: config.channel_name().to_owned() });
+            return Err(SessionError::ChannelNameUsed(config.channel_name().to_owned()));
         }
         match self.pending.take() {
             Some(pending) if *pending.config() == config => {

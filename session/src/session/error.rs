@@ -40,23 +40,14 @@ pub enum SessionError {
         nearest: Vec<String>,
     },
     /// The rules together match no event.
-    #[error("the rules leave no event: {reason}")]
-    NothingLeft {
-        /// The rule that excluded the last events.
-        reason: String,
-    },
+    #[error("the rules leave no event: {0}")]
+    NothingLeft(String),
     /// A statistic cannot be computed.
-    #[error("{reason}")]
-    Statistic {
-        /// The statistic, and the reason.
-        reason: String,
-    },
+    #[error("{0}")]
+    Statistic(String),
     /// A sink cannot be made from its description.
-    #[error("the session does not start: {reason}")]
-    Sink {
-        /// The reason.
-        reason: String,
-    },
+    #[error("the session does not start: {0}")]
+    Sink(String),
     /// The directory for the session's rings cannot be used.
     #[error("cannot make the directory for the session's rings: {0}")]
     Rings(#[from] RingDirError),
@@ -66,11 +57,8 @@ pub enum SessionError {
     )]
     Clock(#[from] ClockInUse),
     /// The sinks of several ended recordings of the session are blocked. Only sessions of a controller are started again.
-    #[error("the sinks of {recordings} earlier recordings are blocked; recording starts when one of them has finished")]
-    SinksBlocked {
-        /// Number of these recordings.
-        recordings: usize,
-    },
+    #[error("the sinks of {0} earlier recordings are blocked; recording starts when one of them has finished")]
+    SinksBlocked(usize),
     /// The channels of a session of a controller cannot change while another process drains them.
     #[error(
         "a session that is drained by another process keeps the channels with which it began; changed channels apply when it records again"
@@ -86,18 +74,12 @@ pub enum SessionError {
     },
     /// A removed channel had this name, and stream files are named after it.
     #[error(
-        "a channel `{name}` was removed from this recording; choose another name, or stop the session and start it anew"
+        "a channel `{0}` was removed from this recording; choose another name, or stop the session and start it anew"
     )]
-    ChannelNameUsed {
-        /// The name.
-        name: String,
-    },
+    ChannelNameUsed(String),
     /// The session has no such sink, or it was removed.
-    #[error("the session {name} has no such sink, or it was removed")]
-    NoSuchSink {
-        /// The session's name.
-        name: String,
-    },
+    #[error("the session {0} has no such sink, or it was removed")]
+    NoSuchSink(String),
     /// The session has no such rule.
     #[error("the session has no rule {rule}; it has {known}")]
     NoSuchRule {
@@ -110,11 +92,8 @@ pub enum SessionError {
     #[error("the session cannot be changed: {0}")]
     Change(#[source] SinkError),
     /// The session has stopped.
-    #[error("the session {name} has stopped")]
-    Stopped {
-        /// The session's name.
-        name: String,
-    },
+    #[error("the session {0} has stopped")]
+    Stopped(String),
     /// A channel cannot be opened.
     #[error("the channel cannot be opened: {0}")]
     Channel(#[from] ConfigError),
@@ -160,11 +139,8 @@ pub enum SessionError {
         summary: Box<Summary>,
     },
     /// No sink can rotate.
-    #[error("the session {name} has no sink that can rotate: only a `CtfSink` can")]
-    CannotRotate {
-        /// The session's name.
-        name: String,
-    },
+    #[error("the session {0} has no sink that can rotate: only a `CtfSink` can")]
+    CannotRotate(String),
     /// A sink cannot start a new chunk, and continues in the current one.
     #[error("{0}")]
     Rotate(#[source] SinkError),
@@ -186,13 +162,10 @@ pub enum SessionError {
     },
     /// A probe tried to stop, change, rotate, flush or copy the session.
     #[error(
-        "nothing can be done with the session {name} inside a probe; do it on another thread. A session that `stop` consumed ends \
+        "nothing can be done with the session {0} inside a probe; do it on another thread. A session that `stop` consumed ends \
          by itself"
     )]
-    InsideProbe {
-        /// The session's name.
-        name: String,
-    },
+    InsideProbe(String),
     /// The session belongs to the parent of this forked process.
     #[error("the session {name} belongs to process {process}, from which this one was forked; control it there")]
     Forked {

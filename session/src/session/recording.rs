@@ -73,7 +73,7 @@ impl Recording {
         if room < needed {
             return Err(SessionError::NoChannelLeft { open: MAX_OPEN - room, needed, most: MAX_OPEN });
         }
-        let failed = |error: CtfError| SessionError::Sink { reason: error.to_string() };
+        let failed = |error: CtfError| SessionError::Sink(error.to_string());
         sources.iter_mut().filter_map(SinkSource::description_mut).try_for_each(outputs::prepare).map_err(failed)?;
         let drained_remotely = spec.drain == DrainedBy::Recorder;
         clock::choose(chosen_clock)?;
@@ -89,8 +89,8 @@ impl Recording {
         let mut sinks: Vec<(Box<dyn Sink>, Option<SinkSpec>)> = Vec::new();
         for source in sources {
             let description = source.spec();
-            let (sink, output) = outputs::of_source(source, &trace_name)
-                .map_err(|error| SessionError::Sink { reason: error.to_string() })?;
+            let (sink, output) =
+                outputs::of_source(source, &trace_name).map_err(|error| SessionError::Sink(error.to_string()))?;
             guard.outputs.push(output);
             sinks.push((sink, Some(description)));
         }
@@ -100,7 +100,7 @@ impl Recording {
         }
         if let Some(reason) = place.refusal().filter(|_| spec.triggers().next().is_none()) {
             place.in_memory = true;
-            notices.push(Notice::RingsInMemory { reason });
+            notices.push(Notice::RingsInMemory(reason));
         }
         let rings = Rings::make(place, &spec.limits, &name)?;
         guard.dir = rings.store.dir().cloned();
@@ -260,7 +260,7 @@ impl Recording {
     pub(crate) fn ring_shortage(&self) -> Option<Notice> {
         let parts = self.parts()?;
         let kind = parts.thread.unsupplied()?;
-        Some(Notice::NoRing { reason: parts.rings.memory.refusal().unwrap_or_else(|| kind.to_string()) })
+        Some(Notice::NoRing(parts.rings.memory.refusal().unwrap_or_else(|| kind.to_string())))
     }
 
     /// Size of the rings, in bytes.
@@ -367,7 +367,7 @@ fn clock_info(notices: &mut Vec<Notice>) -> ClockInfo {
     if !selected().is_monotonic() {
         return ClockInfo::default();
     }
-    let mut not_shared = |reason: String| notices.push(Notice::NoSharedClock { reason });
+    let mut not_shared = |reason: String| notices.push(Notice::NoSharedClock(reason));
     match RunDir::of_traced_process() {
         Ok(run_dir) => {
             let (info, shared) = clock::clock_info(&run_dir);

@@ -118,7 +118,7 @@ impl Rings {
     /// for recovery.
     pub(super) fn attach_sender(&self, sink: &mut dyn Sink) -> Result<(), SessionError> {
         self.senders.add(sink);
-        let failed = |error| SessionError::Sink { reason: format!("cannot share the cap on the bandwidth: {error}") };
+        let failed = |error| SessionError::Sink(format!("cannot share the cap on the bandwidth: {error}"));
         Buckets::share(sink, self.store.dir().map(|dir| dir.session())).map_err(failed)
     }
 

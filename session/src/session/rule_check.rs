@@ -42,13 +42,13 @@ pub(super) fn check_matched(
         .filter_map(|(rule, applies)| Some((rule.ok()?, applies)))
         .partition(|(rule, _)| rule.excludes());
     let useless = excluding.iter().filter(|(_, applies)| matches!(applies, Some(Ok(0))));
-    notices.extend(useless.map(|(rule, _)| Notice::UselessExclusion { rule: rule.event.to_string() }));
+    notices.extend(useless.map(|(rule, _)| Notice::UselessExclusion(rule.event.to_string())));
     if including.is_empty() {
         notices.push(Notice::NoRule);
     } else if matched.events.is_empty() && matched.statistics.is_empty() && !excluding.is_empty() {
         let excluding: Vec<_> = excluding.iter().map(|(rule, _)| format!("`{}`", rule.event)).collect();
         let reason = format!("{} exclude all events that the other rules match", excluding.join(" and "));
-        return Err(SessionError::NothingLeft { reason });
+        return Err(SessionError::NothingLeft(reason));
     }
     Ok(())
 }
@@ -72,7 +72,7 @@ pub(crate) fn no_match(rule: &Rule, all: &[PlannedEvent]) -> SessionError {
             levels.len(),
             rule.event
         );
-        return SessionError::NothingLeft { reason };
+        return SessionError::NothingLeft(reason);
     }
     let names: Vec<_> = all.iter().map(PlannedEvent::declared).collect();
     let nearest = nearest_names(rule.event.text(), names.iter().map(String::as_str));

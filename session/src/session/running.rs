@@ -80,7 +80,7 @@ impl ApplyReport {
             return Some(self.errors.remove(0));
         }
         let (id, reason) = self.triggers.iter().find_map(|(id, watched)| Some((id, watched.as_ref().err()?)))?;
-        Some(SessionError::Spec(SpecError::Invalid { reason: format!("trigger `{id}`: {reason}") }))
+        Some(SessionError::Spec(SpecError::Invalid(format!("trigger `{id}`: {reason}"))))
     }
 }
 
@@ -171,7 +171,7 @@ impl RunningSession {
                 Vec::new()
             }
         };
-        report.errors.extend(failed.into_iter().map(|reason| SessionError::Statistic { reason }));
+        report.errors.extend(failed.into_iter().map(SessionError::Statistic));
         if self.in_code.is_some() && !report.errors.is_empty() {
             return report;
         }
@@ -207,7 +207,7 @@ impl RunningSession {
             return None;
         }
         if self.ended.pending.len() >= MAX_PENDING {
-            report.errors.push(SessionError::SinksBlocked { recordings: MAX_PENDING });
+            report.errors.push(SessionError::SinksBlocked(MAX_PENDING));
             return None;
         }
         match start(events) {

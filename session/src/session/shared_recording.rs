@@ -70,7 +70,7 @@ impl SharedRecording {
         self.check_caller()?;
         let rotate = |drain: &mut Drain| drain.can_rotate().then(|| drain.rotate()).transpose();
         let rotated = self.drain.act(rotate).map_err(SessionError::Rotate)?.ok_or_else(|| self.stopped())?;
-        rotated.ok_or_else(|| SessionError::CannotRotate { name: self.name.clone() })
+        rotated.ok_or_else(|| SessionError::CannotRotate(self.name.clone()))
     }
 
     /// Closes the open packets, and moves all closed ones to the sinks.
@@ -99,12 +99,12 @@ impl SharedRecording {
             return Err(SessionError::Forked { name: self.name.clone(), process: self.process });
         }
         if tracepoint_core::in_probe() {
-            return Err(SessionError::InsideProbe { name: self.name.clone() });
+            return Err(SessionError::InsideProbe(self.name.clone()));
         }
         Ok(())
     }
 
     pub(super) fn stopped(&self) -> SessionError {
-        SessionError::Stopped { name: self.name.clone() }
+        SessionError::Stopped(self.name.clone())
     }
 }

@@ -104,7 +104,7 @@ fn a_path_with_a_line_feed_is_not_listed() -> Outcome {
     let place = memory_place();
     let (dir, trace) = (place.path().join("session"), place.path().join("two\nlines"));
     let session = session(CtfSink::create(&trace)?).dir(&dir).start()?;
-    assert_eq!(session.notices(), [Notice::OutputNotListed { path: trace }]);
+    assert_eq!(session.notices(), [Notice::OutputNotListed(trace)]);
     assert!(session.notices()[0].to_string().contains("two\\nlines"), "{}", session.notices()[0]);
     assert_eq!(std::fs::read_to_string(process_dirs(&dir)[0].join("outputs"))?, "");
     Ok(())

@@ -24,7 +24,7 @@ impl Directory {
     /// Creates the directory and its parents, or uses an existing empty one.
     pub(super) fn create(path: &Path) -> Result<Self, CtfError> {
         let failed = |action| move |source| CtfError::Io { action, path: path.to_owned(), source };
-        let not_a_directory = || CtfError::NotADirectory { path: path.to_owned() };
+        let not_a_directory = || CtfError::NotADirectory(path.to_owned());
         std::fs::create_dir_all(path).map_err(|source| match source.kind() {
             io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => not_a_directory(),
             _ => failed("make")(source),

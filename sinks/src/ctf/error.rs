@@ -17,11 +17,8 @@ pub enum CtfError {
         found: String,
     },
     /// The path is not a directory.
-    #[error("{} is not a directory; name a directory; it is created if it does not exist", path.display())]
-    NotADirectory {
-        /// The path.
-        path: PathBuf,
-    },
+    #[error("{} is not a directory; name a directory; it is created if it does not exist", .0.display())]
+    NotADirectory(PathBuf),
     /// It cannot be created or read.
     #[error("cannot {action} {}: {source}{}", path.display(), mend(source))]
     Io {

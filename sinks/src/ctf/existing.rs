@@ -27,7 +27,7 @@ pub fn remove_traces(directory: impl AsRef<Path>) -> Result<(), CtfError> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(failed("read")(error)),
-        Ok(found) if !found.is_dir() => return Err(CtfError::NotADirectory { path: path.to_owned() }),
+        Ok(found) if !found.is_dir() => return Err(CtfError::NotADirectory(path.to_owned())),
         Ok(_) => {}
     }
     if let Some(found) = foreign(path, DEPTH).map_err(failed("read"))? {

@@ -118,7 +118,7 @@ impl Control {
         }
         let flags = if self.is_blocked() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         // After EINTR or ENOMEM, check the socket as after a timeout.
-        let _ = poll(&mut [PollFd::new(self.socket.get()?, flags)], Some(&timespec(left)));
+        let _ = poll(&mut [PollFd::new(self.socket.get()?, flags)], Timespec::try_from(left).ok().as_ref());
         // The connection has ended and the bytes before were not enough: an error.
         self.check()?;
         self.receive()
@@ -162,8 +162,4 @@ pub(super) fn write_parts(
         }
     }
     Ok(true)
-}
-
-pub(super) fn timespec(time: Duration) -> Timespec {
-    Timespec { tv_sec: time.as_secs().try_into().unwrap_or(i64::MAX), tv_nsec: time.subsec_nanos().into() }
 }

@@ -8,13 +8,12 @@
 //! ```
 
 use super::collector::Kept;
-use super::connection::timespec;
 use super::options::StreamOptions;
 use super::peer::Peer;
 use super::queue::{Queue, State};
 use super::session::{ConnectionError, Identity, NextStep};
 use super::streams::Streams;
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -193,7 +192,7 @@ impl Worker {
         let woken = woken.iter().map(|woken| PollFd::new(woken, PollFlags::IN));
         let mut sources: Vec<_> = woken.chain(sources).collect();
         // After EINTR or ENOMEM, check the sources as after a timeout.
-        let _ = poll(&mut sources, Some(&timespec(time)));
+        let _ = poll(&mut sources, Timespec::try_from(time).ok().as_ref());
         self.queue.waker().clear();
     }
 }

@@ -14,15 +14,12 @@ pub enum TriggerPartError {
     #[error(transparent)]
     Threshold(#[from] ThresholdError),
     /// Another argument is invalid.
-    #[error("{reason}")]
-    Argument {
-        /// The expected form.
-        reason: String,
-    },
+    #[error("{0}")]
+    Argument(String),
 }
 
 impl TriggerPartError {
     pub(super) fn argument(reason: impl Into<String>) -> Self {
-        Self::Argument { reason: reason.into() }
+        Self::Argument(reason.into())
     }
 }

@@ -24,7 +24,7 @@ impl SessionFollower {
         entry: &str,
     ) -> Result<(), DirError> {
         let Self { session, ack, .. } = self;
-        let out_of_date = |error: SinkError| Notice::CountersOutOfDate { reason: error.to_string() };
+        let out_of_date = |error: SinkError| Notice::CountersOutOfDate(error.to_string());
         let blocked = session.update_status().err().map(out_of_date);
         let (recording, ended, statistics) = (session.recording.as_ref(), &session.ended, &session.statistics);
         let outputs = || recording.into_iter().flat_map(Recording::outputs);
