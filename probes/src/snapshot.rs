@@ -17,7 +17,6 @@ use crate::memory::{Memory, load};
 use crate::values::Scale;
 use serde::Serialize;
 use std::cell::Cell;
-use std::fmt;
 use std::sync::atomic::AtomicU64;
 
 /// Maximum number of attempts to read each distribution consistently. A distribution never becomes consistent if its process was killed while adding
@@ -141,16 +140,9 @@ pub struct FrequentValue {
 }
 
 /// The memory has no statistic of this version, or was changed by something else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this is no statistic of a version that can be read, or it is damaged")]
 pub struct FormatError;
-
-impl fmt::Display for FormatError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("this is no statistic of a version that can be read, or it is damaged")
-    }
-}
-
-impl std::error::Error for FormatError {}
 
 impl Snapshot {
     /// Reads the results from the memory of a statistic created by this or another process. The contents may be arbitrary.

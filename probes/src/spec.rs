@@ -148,14 +148,17 @@ impl fmt::Display for StatisticSpec {
 }
 
 /// An error in the description or the start of a statistic.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StatisticError {
     /// No tracepoint has this name.
-    NoEvent(tracepoint_core::TracepointNotFound),
+    #[error(transparent)]
+    NoEvent(#[from] tracepoint_core::TracepointNotFound),
     /// The tracepoint is a bare hook without fields.
+    #[error("{0} has no fields: give it a field block in `define_trace!`")]
     NoFields(String),
     /// The event has no such field.
+    #[error("{event} has no field `{field}`; its fields: {}", fields.join(", "))]
     NoField {
         /// `provider:name`.
         event: String,
@@ -165,6 +168,7 @@ pub enum StatisticError {
         fields: Vec<String>,
     },
     /// None of several events has the name given for an event of a latency.
+    #[error("no selected event is called `{event}`{}", suggestion(nearest))]
     NoEventAnywhere {
         /// `provider:name`.
         event: String,
@@ -172,6 +176,7 @@ pub enum StatisticError {
         nearest: Vec<String>,
     },
     /// None of several events has the field.
+    #[error("no selected event has a field `{field}`{}", suggestion(nearest))]
     NoFieldAnywhere {
         /// The field that was requested.
         field: String,
@@ -179,6 +184,7 @@ pub enum StatisticError {
         nearest: Vec<String>,
     },
     /// The field has an unsuitable type.
+    #[error("the field `{field}` of {event} is not {wanted}")]
     FieldType {
         /// `provider:name`.
         event: String,
@@ -188,6 +194,7 @@ pub enum StatisticError {
         wanted: &'static str,
     },
     /// The combination is not supported, or the text cannot be parsed.
+    #[error("`{what}`: {why}")]
     Unsupported {
         /// The statistic.
         what: String,
@@ -195,47 +202,13 @@ pub enum StatisticError {
         why: String,
     },
     /// The memory is smaller than the statistic, or not zero.
+    #[error("the memory of the statistic is too small, or in use")]
     Memory,
     /// The sites cannot be switched on.
-    Switch(tracepoint_core::SiteSwitchError),
-}
-
-impl fmt::Display for StatisticError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoEvent(error) => error.fmt(f),
-            Self::NoFields(event) => write!(f, "{event} has no fields: give it a field block in `define_trace!`"),
-            Self::NoField { event, field, fields } => {
-                write!(f, "{event} has no field `{field}`; its fields: {}", fields.join(", "))
-            }
-            Self::NoEventAnywhere { event, nearest } => {
-                write!(f, "no selected event is called `{event}`{}", suggestion(nearest))
-            }
-            Self::NoFieldAnywhere { field, nearest } => {
-                write!(f, "no selected event has a field `{field}`{}", suggestion(nearest))
-            }
-            Self::FieldType { event, field, wanted } => write!(f, "the field `{field}` of {event} is not {wanted}"),
-            Self::Unsupported { what, why } => write!(f, "`{what}`: {why}"),
-            Self::Memory => write!(f, "the memory of the statistic is too small, or in use"),
-            Self::Switch(error) => error.fmt(f),
-        }
-    }
+    #[error(transparent)]
+    Switch(#[from] tracepoint_core::SiteSwitchError),
 }
 
 fn suggestion(nearest: &[String]) -> String {
     if nearest.is_empty() { String::new() } else { format!("; did you mean {}?", nearest.join(" or ")) }
-}
-
-impl std::error::Error for StatisticError {}
-
-impl From<tracepoint_core::TracepointNotFound> for StatisticError {
-    fn from(error: tracepoint_core::TracepointNotFound) -> Self {
-        Self::NoEvent(error)
-    }
-}
-
-impl From<tracepoint_core::SiteSwitchError> for StatisticError {
-    fn from(error: tracepoint_core::SiteSwitchError) -> Self {
-        Self::Switch(error)
-    }
 }
