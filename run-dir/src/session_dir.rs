@@ -57,9 +57,10 @@ const TMPFS: u64 = 0x0102_1994;
 const RAMFS: u64 = 0x8584_58f6;
 
 /// Location of a session's directory.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Place {
     /// In the run directory, under the session's name.
+    #[default]
     RunDir,
     /// At this path.
     At(PathBuf),

@@ -13,7 +13,7 @@ mod stream;
 #[cfg(feature = "udp")]
 mod udp;
 
-pub use ctf::{Chunks, ctf};
+pub use ctf::ctf;
 pub use error::OutputError;
 pub use file::shared_text;
 pub use in_rings::InRings;
@@ -24,7 +24,6 @@ use space::Watch;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 use tracepoint_run_dir::notice::Notice;
 use tracepoint_run_dir::stream_status::StreamStatus;
 use tracepoint_session_spec::{ExistingTraces, SinkSource, SinkSpec, TextSinkSpec};
@@ -133,12 +132,7 @@ pub fn make(spec: &SinkSpec, name: &str, allowance: Arc<Allowance>) -> Result<(B
         }
         SinkSpec::Ctf(spec) => {
             space::require_space(&spec.path)?;
-            let chunks = Chunks {
-                size: spec.rotate_size,
-                every: spec.rotate_every_ms.map(Duration::from_millis),
-                keep: spec.keep,
-            };
-            let (sink, path) = ctf(&spec.path, name, allowance, &chunks).map_err(OutputError::sink)?;
+            let (sink, path) = ctf(spec, name, allowance).map_err(OutputError::sink)?;
             output.watch = Some(sink.watch());
             (output.directory, output.path) = (Some(path.clone()), Some(path));
             Box::new(sink)

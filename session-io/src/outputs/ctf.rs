@@ -1,54 +1,41 @@
 //! CTF sinks created from a description: one directory for each process.
 
 use super::space::{Allowance, Space, Watch};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tracepoint_core::channel::Packet;
+use tracepoint_session_spec::CtfSinkSpec;
 use tracepoint_sinks::account::Account;
 use tracepoint_sinks::{
     CtfError, CtfSink, NewEvents, Output, Rotation, Sink, SinkError, SinkExtension, StreamInfo, TraceStart,
 };
 
-/// When a trace continues in a new chunk, and the number of chunks that are kept.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Chunks {
-    pub(super) size: Option<u64>,
-    pub(super) every: Option<Duration>,
-    pub(super) keep: Option<u32>,
-}
-
-impl Chunks {
-    fn apply(self, mut sink: CtfSink) -> CtfSink {
-        if let Some(size) = self.size {
-            sink = sink.rotate_size(size);
-        }
-        if let Some(every) = self.every {
-            sink = sink.rotate_every(every);
-        }
-        match self.keep {
-            Some(keep) => sink.keep(keep as usize),
-            None => sink,
-        }
+/// Divides the trace into chunks as described.
+fn with_chunks(mut sink: CtfSink, spec: &CtfSinkSpec) -> CtfSink {
+    if let Some(size) = spec.rotate_size {
+        sink = sink.rotate_size(size);
+    }
+    if let Some(every) = spec.rotate_every_ms {
+        sink = sink.rotate_every(Duration::from_millis(every));
+    }
+    match spec.keep {
+        Some(keep) => sink.keep(keep as usize),
+        None => sink,
     }
 }
 
-/// Creates a CTF directory `name` in `parent`, or `name-2` and so on if that is not empty. The sink writes as many bytes as `allowance`
+/// Creates a CTF directory `name` in the path of the description, or `name-2` and so on if that is not empty. The sink writes as many bytes as `allowance`
 /// permits, removes its oldest chunks if it keeps only the newest, and leaves a twentieth of its file system free.
-pub fn ctf(
-    parent: &Path,
-    name: &str,
-    allowance: Arc<Allowance>,
-    chunks: &Chunks,
-) -> Result<(LimitedCtfSink, PathBuf), CtfError> {
-    let mut path = parent.join(name);
+pub fn ctf(spec: &CtfSinkSpec, name: &str, allowance: Arc<Allowance>) -> Result<(LimitedCtfSink, PathBuf), CtfError> {
+    let mut path = spec.path.join(name);
     for number in 2_u64.. {
         match CtfSink::create(&path) {
-            Err(CtfError::NotEmpty { .. }) => path = parent.join(format!("{name}-{number}")),
+            Err(CtfError::NotEmpty { .. }) => path = spec.path.join(format!("{name}-{number}")),
             made => {
-                let sink = chunks.apply(made?);
+                let sink = with_chunks(made?, spec);
                 let space = Space::new(&path, allowance);
-                let keeps = chunks.keep.is_some();
+                let keeps = spec.keep.is_some();
                 return Ok((LimitedCtfSink { sink, space, keeps }, path));
             }
         }

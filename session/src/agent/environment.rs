@@ -9,8 +9,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use tracepoint_reader::secure_exec::secure;
 use tracepoint_run_dir::notice::Notice;
-use tracepoint_session_io::outputs::{self, Allowance, Chunks, OutputError};
-use tracepoint_session_spec::{Rule, RuleError, RuleProblem, SessionSpec, SinkSource, SpecError};
+use tracepoint_session_io::outputs::{self, Allowance, OutputError};
+use tracepoint_session_spec::{Rule, RuleError, RuleProblem, SessionSpec, SinkSource, SinkSpec, SpecError};
 use tracepoint_sinks::TextSink;
 
 /// The session's name.
@@ -75,7 +75,7 @@ fn sink(target: Target, context: &Context) -> Result<SinkSource, OutputError> {
             let place = place.or_else(|| env::var_os("TRACEPOINT_OUT").map(PathBuf::from));
             let is_named = place.is_some();
             let place = place.unwrap_or_default();
-            let made = outputs::ctf(&place, &context.trace_name(), Allowance::of(MAX_SIZE), &Chunks::default());
+            let made = outputs::ctf(&SinkSpec::ctf(place), &context.trace_name(), Allowance::of(MAX_SIZE));
             let (sink, path) = made.map_err(|error| OutputError::Sink(error.into()))?;
             if !is_named {
                 let path = std::path::absolute(&path).unwrap_or(path);

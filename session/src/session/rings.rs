@@ -15,18 +15,12 @@ use tracepoint_session_spec::Limits;
 use tracepoint_sinks::Sink;
 
 /// Location of a session's rings in this process. Not part of the session's description: each process chooses its own.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct RingPlace {
     pub(super) in_memory: bool,
     pub(super) place: Place,
     pub(super) allow_disk: bool,
     pub(super) survive_cut_off: bool,
-}
-
-impl Default for RingPlace {
-    fn default() -> Self {
-        Self { in_memory: false, place: Place::RunDir, allow_disk: false, survive_cut_off: false }
-    }
 }
 
 impl RingPlace {
