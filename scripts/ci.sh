@@ -47,6 +47,7 @@ step --disk 2 new-program scripts/new-program.sh
 step --disk 3 --needs jq packages scripts/packages.sh
 step --disk 2 flag-sites scripts/flag-sites.sh
 step --disk 2 portable scripts/portable.sh
+step --disk 6 arm64 scripts/arm64.sh
 step --disk 2 systems scripts/systems.sh
 step --disk 3 abort scripts/abort.sh
 step --disk 4 --needs valgrind --needs gdb --needs perf matrix scripts/matrix.sh ${long}
