@@ -1,8 +1,10 @@
 //! The threads that this crate starts in the program: what each of them does first.
 
+use memmap2::MmapMut;
 use rustix::time::{ClockId, clock_gettime};
 use std::env;
 use std::io;
+use std::sync::mpsc::channel;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 use tracepoint_reader::secure_exec::secure;
@@ -11,6 +13,8 @@ pub use tracepoint_ring::thread::block_signals;
 
 /// The environment variable that makes the threads keep the scheduling that they inherit, if it is set to anything but `0`.
 const INHERIT: &str = "TRACEPOINT_INHERIT_SCHEDULING";
+/// Bytes of address space that are free when a thread is started: more than the standard library maps for its signal stack.
+const SIGNAL_STACK: usize = 256 << 10;
 
 /// Makes the threads that this library starts in this process from now on keep what they inherit from the thread that starts them: the
 /// scheduling policy and the priority, a nice value below 0, and the processors that it may run on (`sched_setaffinity`).
@@ -29,11 +33,12 @@ pub fn follow_environment() {
     }
 }
 
-/// Starts a thread of this library called `name`: it is not traced, leaves signals to the program's threads, and has ordinary scheduling.
+/// Starts a thread of this library called `name`: it is not traced, leaves signals to the program's threads, and has ordinary scheduling. Returns
+/// when the thread runs.
 ///
 /// # Errors
 ///
-/// If the system cannot create a thread.
+/// If the system cannot create a thread, or has no memory for its signal stack.
 pub fn spawn<T: Send + 'static>(name: &str, body: impl FnOnce() -> T + Send + 'static) -> io::Result<JoinHandle<T>> {
     start(
         name,
@@ -62,9 +67,21 @@ pub fn spawn_traced<T: Send + 'static>(
     )
 }
 
-/// Boxed, so that the machinery of the standard library is compiled once for each type of results, not for each function.
+/// The standard library maps a signal stack on a new thread, and ends the process if it cannot. So there must be memory for it, and the caller,
+/// who may allocate rings next, waits until the thread has it. (A thread of the program's may still take the memory in between.)
+///
+/// The function is boxed, so that the machinery of the standard library is compiled once for each type of results, not for each function.
 fn start<T: Send + 'static>(name: &str, body: Box<dyn FnOnce() -> T + Send>) -> io::Result<JoinHandle<T>> {
-    Builder::new().name(name.to_owned()).spawn(body)
+    drop(MmapMut::map_anon(SIGNAL_STACK)?);
+    let (begins, has_begun) = channel::<()>();
+    let body = move || {
+        drop(begins);
+        body()
+    };
+    let thread = Builder::new().name(name.to_owned()).spawn(body)?;
+    // An error, because the sender is dropped.
+    let _ = has_begun.recv();
+    Ok(thread)
 }
 
 /// Begins a thread of this crate: it is not traced, leaves signals to the program's threads, and has ordinary scheduling.

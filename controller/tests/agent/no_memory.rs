@@ -10,7 +10,7 @@ use tracepoint_session::{Agent, Channel};
 use tracepoint_session_io::ControlError;
 use tracepoint_session_spec::{SessionSpec, State};
 
-/// The process under test: fires events. On request it allocates all memory that it may have.
+/// The process under test: fires events. On request it allocates all memory that it may have, or may have more.
 fn run_out_of_memory() -> Outcome {
     let _agent = Agent::start()?;
     spawn(|| {
@@ -22,9 +22,14 @@ fn run_out_of_memory() -> Outcome {
     println!("ready");
     let mut taken = Vec::with_capacity(4096);
     for line in std::io::stdin().lines() {
-        assert_eq!(line?, "take");
+        let line = line?;
         let pages: u64 = fs::read_to_string("/proc/self/statm")?.split(' ').next().ok_or("no size")?.parse()?;
-        setrlimit(Resource::As, Rlimit { current: Some(pages * 4096), ..getrlimit(Resource::As) })?;
+        let more = if line == "give" { 32 << 20 } else { 0 };
+        setrlimit(Resource::As, Rlimit { current: Some(pages * 4096 + more), ..getrlimit(Resource::As) })?;
+        if line == "give" {
+            println!("done");
+            continue;
+        }
         // The free memory of the allocator, in large pieces.
         for size in [1 << 20, 256 << 10, 64 << 10] {
             taken.extend(std::iter::from_fn(|| {
@@ -72,7 +77,9 @@ fn sessions_are_stopped_and_destroyed_without_memory() -> Outcome {
     assert_eq!(place.on(), [""; 0]);
     assert_balances(&traces(&place.out("written"))[0]);
 
-    // The memory that the sessions have released lets one of them start again.
+    // With memory for its threads and rings a session starts again.
+    child.say("give")?;
+    assert!(child.says("done"));
     let generation = written.change("start", change_to(State::Active))?;
     assert!(written.wait(generation, PATIENCE)?.silent.is_empty());
     place.until_recorded(&written, 5);
