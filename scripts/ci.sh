@@ -61,6 +61,6 @@ step --disk 3 --needs valgrind helgrind scripts/helgrind.sh
 step --disk 2 models scripts/models.sh ${long}
 step --disk 4 --needs g++ fuzz scripts/fuzz.sh ${long}
 step --disk 6 --needs nats-server nats scripts/nats.sh
-step --disk 12 --needs java --needs nats-server query scripts/query.sh
+step --disk 12 --needs java --needs nats-server query scripts/query.sh ${long}
 step --needs cargo-deny deny-query cargo deny --manifest-path query/Cargo.toml check bans licenses sources
 finish
