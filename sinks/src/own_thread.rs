@@ -15,6 +15,8 @@ pub use tracepoint_ring::thread::block_signals;
 const INHERIT: &str = "TRACEPOINT_INHERIT_SCHEDULING";
 /// Bytes of address space that are free when a thread is started: more than the standard library maps for its signal stack.
 const SIGNAL_STACK: usize = 256 << 10;
+/// How long its starter waits for a thread to run.
+const BEGINS_WITHIN: Duration = Duration::from_millis(250);
 
 /// Makes the threads that this library starts in this process from now on keep what they inherit from the thread that starts them: the
 /// scheduling policy and the priority, a nice value below 0, and the processors that it may run on (`sched_setaffinity`).
@@ -33,8 +35,8 @@ pub fn follow_environment() {
     }
 }
 
-/// Starts a thread of this library called `name`: it is not traced, leaves signals to the program's threads, and has ordinary scheduling. Returns
-/// when the thread runs.
+/// Starts a thread of this library called `name`: it is not traced, leaves signals to the program's threads, and has ordinary scheduling. Waits
+/// until the thread runs, for a quarter of a second at most.
 ///
 /// # Errors
 ///
@@ -68,7 +70,8 @@ pub fn spawn_traced<T: Send + 'static>(
 }
 
 /// The standard library maps a signal stack on a new thread, and ends the process if it cannot. So there must be memory for it, and the caller,
-/// who may allocate rings next, waits until the thread has it. (A thread of the program's may still take the memory in between.)
+/// who may allocate rings next, waits until the thread has it. (A thread of the program's may still take the memory in between.) The wait is
+/// bounded: a caller that holds the dynamic linker's lock, in a constructor of a library that is being loaded, may keep the new thread from running.
 ///
 /// The function is boxed, so that the machinery of the standard library is compiled once for each type of results, not for each function.
 fn start<T: Send + 'static>(name: &str, body: Box<dyn FnOnce() -> T + Send>) -> io::Result<JoinHandle<T>> {
@@ -79,8 +82,8 @@ fn start<T: Send + 'static>(name: &str, body: Box<dyn FnOnce() -> T + Send>) -> 
         body()
     };
     let thread = Builder::new().name(name.to_owned()).spawn(body)?;
-    // An error, because the sender is dropped.
-    let _ = has_begun.recv();
+    // Always an error: the sender is dropped, or the time is over.
+    let _ = has_begun.recv_timeout(BEGINS_WITHIN);
     Ok(thread)
 }
 

@@ -13,8 +13,8 @@
 //!
 //! Padding between functions, which some linkers fill with `int3`, cannot be distinguished from breakpoints, so such pages are also written byte
 //! by byte. On aarch64 all sites are written word by word. If many such sites are close together, the pages are made writable with one call
-//! instead, which costs as much as about twenty single writes. This is not done in a process with a seccomp filter, because the filter may kill the process for that call, and
-//! `/proc/self/mem` already works.
+//! instead, which costs as much as about twenty single writes. This is not done in a process with a seccomp filter, because the filter may kill
+//! the process for that call, and `/proc/self/mem` already works.
 
 use super::entry::Site;
 use super::machine::{BREAKPOINT, Form, discard_translations, page_size};
@@ -27,7 +27,7 @@ use std::cell::LazyCell;
 const MAX_GROUP_PAGES: usize = 64;
 /// Maximum distance, in pages, between one site of a group and the next.
 const MAX_PAGE_GAP: usize = 2;
-/// Number of single bytes at which `mprotect` becomes cheaper. (Measured: 1.5 µs per byte; 28 µs for two calls of `mprotect`, while
+/// Number of single writes at which `mprotect` becomes cheaper. (Measured on x86-64: 1.5 µs per byte; 28 µs for two calls of `mprotect`, while
 /// another processor runs the program.)
 const MPROTECT_THRESHOLD: usize = 24;
 
@@ -107,7 +107,7 @@ fn by_mprotect(sites: &[Site<'_>], form: Form, error: &mut FirstError) {
     }
 }
 
-/// Writes the sites of the group that do not have the form yet, byte by byte.
+/// Writes the sites of the group that do not have the form yet, one by one.
 fn one_by_one(memory: &mut ProcMem, group: &[Site<'_>], form: Form) {
     for site in group.iter().filter(|site| needs_write(**site, form)) {
         memory.write(&site.bytes(form), site.switched_at());
