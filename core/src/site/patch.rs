@@ -112,6 +112,25 @@ macro_rules! __tracepoint_object {
     };
 }
 
+/// The entry of the site at `771`, at `772`, in the layout of [`Entry`]; and the description of the object.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __tracepoint_entry {
+    () => {
+        ::core::concat!(
+            ".pushsection tracepoint_sites,\"awR\",@progbits
+        .balign 8
+        772:
+        .long 771b - .
+        .long {cold} - .
+        .quad {key}
+        .popsection
+        ",
+            $crate::__tracepoint_object!()
+        )
+    };
+}
+
 /// Sites that are written together.
 #[derive(Debug)]
 struct Batch<'o> {
