@@ -214,8 +214,8 @@ impl fmt::Display for Notice {
             ),
             Self::NoSpace { path, refused } => write!(
                 f,
-                "nothing is written to {}, {refused} times by now: less than a twentieth of its file system is free; writing resumes when \
-                 there is space",
+                "nothing is written to {}, {refused} times by now: less than a twentieth of its file system, or 2 GiB of a large one, is \
+                 free; writing resumes when there is space",
                 path.display()
             ),
             Self::MaxSizeReached { path, refused, max_size } => write!(

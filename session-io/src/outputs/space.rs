@@ -11,6 +11,8 @@ use tracepoint_sinks::SinkError;
 
 /// The part of a file system that stays free: one in this many.
 const FREE: u64 = 20;
+/// Maximum of that part in bytes.
+const FREE_MAX: u64 = 2 << 30;
 /// Bytes written between two checks of the free space.
 const CHECK_INTERVAL: u64 = 4 << 20;
 
@@ -180,9 +182,31 @@ pub(super) fn require_space(path: &Path) -> Result<(), OutputError> {
 
 fn has_space(path: &Path) -> io::Result<bool> {
     let stat = statvfs(path)?;
-    Ok(stat.f_bavail > stat.f_blocks / FREE)
+    Ok(leaves_enough(stat.f_bavail, stat.f_blocks, stat.f_frsize))
+}
+
+/// Returns whether more than what stays free is available. Sizes are in blocks.
+fn leaves_enough(available: u64, whole: u64, block: u64) -> bool {
+    available > (whole / FREE).min(FREE_MAX / block.max(1))
 }
 
 fn full() -> io::Error {
-    io::Error::new(io::ErrorKind::StorageFull, "a twentieth of the file system must stay free")
+    io::Error::new(
+        io::ErrorKind::StorageFull,
+        "a twentieth of the file system, or 2 GiB of a large one, must stay free",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::leaves_enough;
+
+    #[test]
+    fn a_part_of_the_file_system_stays_free() {
+        let blocks = |gib: u64| gib << 18;
+        assert!(leaves_enough(blocks(2), blocks(20), 4096) && !leaves_enough(blocks(1), blocks(20), 4096));
+        // A disk of 4 TiB of which 1 % is free.
+        assert!(leaves_enough(blocks(40), blocks(4096), 4096) && !leaves_enough(blocks(2), blocks(4096), 4096));
+        assert!(leaves_enough(1, 0, 0), "a file system that reports no size");
+    }
 }

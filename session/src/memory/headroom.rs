@@ -2,7 +2,7 @@
 //!
 //! A process that exceeds the limit of its cgroup is killed, and other programs in the cgroup may be killed as well. Therefore rings leave
 //! memory free in each of these scopes: a quarter of what would be available without the rings of this session (of all its processes), and
-//! at least a sixteenth of the whole.
+//! at least a sixteenth of the whole, or 2 GiB where that is less.
 
 use rustix::fs::fstatvfs;
 use std::io;
@@ -11,6 +11,11 @@ use std::path::{Path, PathBuf};
 
 /// Values from here on mean no limit: cgroup v1 has the largest number of pages instead of `max`.
 const UNLIMITED: u64 = 1 << 60;
+
+/// The part of a scope that rings leave in any case: one in this many.
+const LEFT: u64 = 16;
+/// Maximum of that part in bytes: a sixteenth of a terabyte would refuse rings where much is free.
+const LEFT_MAX: u64 = 2 << 30;
 
 /// A limit on the memory of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +45,7 @@ impl MemoryScope {
 
     /// Returns how many bytes rings leave here.
     fn reserve(&self, used: u64) -> u64 {
-        (self.available.saturating_add(self.part(used)) / 4).max(self.limit / 16)
+        (self.available.saturating_add(self.part(used)) / 4).max((self.limit / LEFT).min(LEFT_MAX))
     }
 
     /// Returns the same scope after this many more bytes were taken.
@@ -48,11 +53,12 @@ impl MemoryScope {
         Self { available: self.available.saturating_sub(taken), ..self.clone() }
     }
 
-    /// Returns the error of a request that exceeds the available memory.
-    pub(super) fn error(&self, what: &str) -> io::Error {
+    /// Returns the error of a request that exceeds the available memory; those of the session take `used` bytes.
+    pub(super) fn error(&self, used: u64, what: &str) -> io::Error {
         let Self { name, kind, limit, available } = self;
+        let left = self.reserve(used);
         let text = format!(
-            "No space left for {what}: {name} has {available} of {limit} bytes left, of which a quarter stays free for the program; raise that limit, or choose smaller or fewer {what}"
+            "No space left for {what}: {name} has {available} of {limit} bytes left, of which {left} stay free for the program; raise that limit, or choose smaller or fewer {what}"
         );
         io::Error::new(*kind, text)
     }
@@ -176,6 +182,11 @@ mod tests {
         assert_eq!(MemoryScope::with(16 * MIB, 12 * MIB).after(9 * MIB).room(9 * MIB), 0);
         assert_eq!(MemoryScope::with(64 * MIB, 5 * MIB).room(0), MIB, "little is left of much");
         assert_eq!(MemoryScope::with(64 * MIB, 4 * MIB).room(0), 0);
+        // A disk of 4 TiB of which 1 % is free.
+        assert_eq!(MemoryScope::with(4 << 40, 40 << 30).room(0), 30 << 30);
+        assert_eq!(MemoryScope::with(4 << 40, 3 << 30).room(0), 1 << 30);
+        let error = MemoryScope::with(4 << 40, 1 << 30).error(0, "rings").to_string();
+        assert!(error.contains("1073741824 of 4398046511104 bytes left, of which 2147483648 stay free"), "{error}");
     }
 
     #[test]

@@ -149,7 +149,7 @@ impl ProcessMemory {
         self.session.as_ref().map_or(Ok(()), |session| session.check(bytes))?;
         let used = self.of_session(bytes);
         match self.tightest(used) {
-            Some(scope) if scope.room(used) < bytes => Err(scope.error(self.what)),
+            Some(scope) if scope.room(used) < bytes => Err(scope.error(used, self.what)),
             _ => Ok(()),
         }
     }
@@ -178,7 +178,7 @@ impl MemoryPolicy for ProcessMemory {
         }
         let scopes = (self.observer.0)();
         let checked = match scopes.iter().find(|scope| !scope.leaves_enough(used)) {
-            Some(scope) => Err(scope.error(self.what)),
+            Some(scope) => Err(scope.error(used, self.what)),
             None => Ok(()),
         };
         seen.scopes = Some((Instant::now(), used, scopes));
