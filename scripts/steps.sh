@@ -1,12 +1,14 @@
 # Runs named steps one after the other and prints a table of them: for scripts that begin with `. scripts/steps.sh`.
 #
 #   steps NAME…                                      the steps that are wanted; without a name, all
-#   step [--long] [--needs PROGRAM]… [--disk GIB] NAME COMMAND…      with --long: only where $long is set
+#   step [--long] [--needs PROGRAM]… [--disk GIB] [--builds DIR]… NAME COMMAND…
+#                                                    with --long: only where $long is set; DIR is what the step alone builds into
 #   finish                                           prints the last lines of each step that failed, and the table; its status is 0 if every
 #                                                    step passed
 #
 # A step that fails does not keep the others from running. One whose programs are missing, or for which the disk has no room, is not run,
-# and the table says what is missing and how to get it; that is no success either.
+# and the table says what is missing and how to get it; that is no success either. Where the disk has no room, what the earlier steps of
+# this run have built for themselves is removed first.
 
 export PATH=$PWD/target/tools/bin:$PATH
 TRACEPOINT_SKIPPED=$(mktemp "${TMPDIR:-/tmp}/skipped.XXXXXX")
@@ -25,6 +27,8 @@ failed=0
 not_run=0
 # `list` prints the steps in place of running them.
 mode=run
+# Directories that the earlier steps alone have built into.
+built=()
 
 steps() {
     local word
@@ -50,6 +54,20 @@ build_directory() {
     printf '%s\n' "$directory"
 }
 
+# The free space in KiB where cargo builds.
+free_space() {
+    df --output=avail -k "$(build_directory)" | tail -n 1 | tr -dc 0-9
+}
+
+# Removes what earlier steps have built for themselves, unless there are so many GiB.
+make_room() {
+    if [ "$(free_space)" -lt $(($1 << 20)) ] && [ ${#built[@]} -gt 0 ]; then
+        echo "removed, because the disk has no room: ${built[*]}" >&2
+        rm -rf "${built[@]}"
+        built=()
+    fi
+}
+
 # Prints what keeps a step from running, if anything does.
 obstacle() { # GiB, program…
     local disk=$1 program missing=()
@@ -61,23 +79,23 @@ obstacle() { # GiB, program…
         echo "${missing[*]} missing: scripts/setup.sh --ci installs it"
         return
     fi
-    local directory free
-    directory=$(build_directory)
-    free=$(df --output=avail -BG "$directory" | tail -n 1 | tr -dc 0-9)
-    [ "$free" -ge "$disk" ] || echo "needs $disk GiB of disk, and $free are free in $(realpath "$directory"): remove target/ of other checkouts, or set CARGO_TARGET_DIR"
+    local free
+    free=$(free_space)
+    [ "$free" -ge $((disk << 20)) ] || echo "needs $disk GiB of disk, and $((free >> 20)) are free in $(realpath "$(build_directory)"): remove target/ of other checkouts, or set CARGO_TARGET_DIR"
 }
 
-row() { # name, wall, CPU, result
-    rows+=("$(printf '%-12s %9s %9s  %s' "$@")")
+row() { # name, wall, CPU, disk, result
+    rows+=("$(printf '%-12s %9s %9s %9s  %s' "$@")")
 }
 
 step() {
-    local needs=() disk=1 only_long=
+    local needs=() disk=1 builds=() only_long=
     while :; do
         case $1 in
             --long) only_long=yes; shift ;;
             --needs) needs+=("$2"); shift 2 ;;
             --disk) disk=$2; shift 2 ;;
+            --builds) builds+=("$2"); shift 2 ;;
             *) break ;;
         esac
     done
@@ -94,14 +112,17 @@ step() {
     known+=("$name")
     [ ${#wanted[@]} -eq 0 ] || [[ " ${wanted[*]} " == *" $name "* ]] || return 0
     printf '\n== %s: %s\n' "$name" "$*" >&2
-    local reason
+    local reason free
+    make_room "$disk"
     reason=$(obstacle "$disk" ${needs[0]+"${needs[@]}"})
     if [ -n "$reason" ]; then
         echo "NOT RUN: $reason" >&2
         not_run=$((not_run + 1))
-        row "$name" - - "not run: $reason"
+        row "$name" - - - "not run: $reason"
         return
     fi
+    free=$(free_space)
+    built+=(${builds[0]+"${builds[@]}"})
     local times status=0 seconds user kernel result=passed
     exec 3> >(exec tee "$outputs/$name" >&2)
     times=$(TIMEFORMAT='%R %U %S'; { time "$@" 1>&3 2>&3; } 2>&1) || status=$?
@@ -114,7 +135,7 @@ step() {
         failed=$((failed + 1))
         result="FAILED (exit code $status)"
     fi
-    row "$name" "$seconds s" "$(awk "BEGIN { printf \"%.1f s\", $user + $kernel }")" "$result"
+    row "$name" "$seconds s" "$(awk "BEGIN { printf \"%.1f s\", $user + $kernel }")" "$(((free - $(free_space)) >> 10)) MiB" "$result"
 }
 
 finish() {
@@ -134,7 +155,7 @@ finish() {
             printf '\n== %s failed; its last lines:\n' "$name"
             tail -n 60 "$outputs/$name"
         done
-        printf '\n%-12s %9s %9s\n' step time CPU
+        printf '\n%-12s %9s %9s %9s\n' step time CPU disk
         [ ${#rows[@]} -eq 0 ] || printf '%s\n' "${rows[@]}"
         if [ -s "$TRACEPOINT_SKIPPED" ]; then
             sort "$TRACEPOINT_SKIPPED"

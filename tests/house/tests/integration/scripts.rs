@@ -65,6 +65,20 @@ fn the_disk_is_that_of_the_target_directory() {
 }
 
 #[test]
+fn what_earlier_steps_have_built_makes_room() {
+    let run = ". scripts/steps.sh; own=$(mktemp -d); free_space() { [ -d $own ] && echo 2097152 || echo 4194304; }; \
+               step --builds $own first true; step --disk 3 second true; step --disk 5 third true; finish";
+    let output = bash(&["-c", run], None);
+    let errors = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("removed, because the disk has no room: /"), "{errors}");
+    assert!(
+        errors.contains("needs 5 GiB of disk, and 4 are free") && errors.contains("2 passed, 0 failed, 1 not run"),
+        "{errors}"
+    );
+}
+
+#[test]
 fn the_page_has_all_scripts_and_says_which_are_no_ordinary_steps() {
     let page = fs::read_to_string(root().join("scripts/README.md")).expect("the page");
     let files =
