@@ -22,7 +22,7 @@ root=$PWD
 target=${CARGO_TARGET_DIR:-$root/target}/loom-mutated
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
-mkdir -p "$copy/ring" "$copy/sinks/src" "$copy/probes/src"
+mkdir -p "$copy/ring" "$copy/reader/src/ring" "$copy/sinks/src" "$copy/probes/src"
 cp -r models "$copy/"
 cp Cargo.lock "$copy/"
 sed -e 's/^members = .*/members = ["models"]/' Cargo.toml > "$copy/Cargo.toml"
@@ -30,14 +30,16 @@ sed -e 's/^members = .*/members = ["models"]/' Cargo.toml > "$copy/Cargo.toml"
 sed -i '/path = /d' "$copy/Cargo.toml"
 cd "$copy"
 
-mutate() { # letter, file below ring/src, sinks/src or probes/src, extended regex, replacement
+mutate() { # letter, file below ring/src, sinks/src, probes/src or reader/src, regular expression of perl, replacement
     rm -rf ring/src sinks/src/bucket
     cp -r "$root/ring/src" ring/
     cp -r "$root/sinks/src/bucket" sinks/src/
     cp "$root/probes/src/flights.rs" probes/src/
+    cp "$root/reader/src/ring/call_order.rs" reader/src/ring/
     local file=ring/src/$2
     [ -e "$file" ] || file=sinks/src/$2
     [ -e "$file" ] || file=probes/src/$2
+    [ -e "$file" ] || file=reader/src/$2
     perl -0pi -e "s/$3/$4/" "$file"
     if cmp -s "$file" "$root/$file"; then
         echo "models.sh: the mutation $1 no longer matches $2" >&2
@@ -83,6 +85,10 @@ mutate "L2 (acquire of take)" channel/pool.rs 'swap\(null_mut\(\), Ordering::Acq
 mutate "C1 (release of the commit)" channel/packet.rs 'store\(bits\(content\).to_le\(\), Ordering::Release\)' 'store(bits(content).to_le(), Ordering::Relaxed)'
 mutate "C2 (fence behind the old magic and content)" channel/packet.rs 'fence\(Ordering::Release\);' ''
 mutate "C2 (release of the magic)" channel/packet.rs 'PACKET_MAGIC\)\).to_le\(\), Ordering::Release\)' 'PACKET_MAGIC)).to_le(), Ordering::Relaxed)'
+mutate "C2 (the number, in another call than the magic)" ring/call_order.rs 'let numbered = look\(\)\?;' 'let numbered = found;'
+mutate "C2 (the magic, in another call behind the number)" ring/call_order.rs 'if has_magic\(&whole\)' 'if true'
+mutate "C2 (the number behind a copy, in another call than the magic)" ring/call_order.rs 'let \(magic, _\) = look\(\)\?;\n.*\n.*\n *Ok\(\(magic, sequence\)\)' 'look()'
+mutate "C3 (fence behind a call)" ring/call_order.rs 'fence\(Ordering::Acquire\);' ''
 mutate "W1 (fence of the consumer)" channel/sleep_state.rs '(?<=`must_wake`.\n)        fence\(Ordering::SeqCst\);' ''
 mutate "W2 (fence of the owner)" channel/sleep_state.rs '(?<=`announce`.\n)        fence\(Ordering::SeqCst\);' ''
 mutate "the swap by which one owner wakes" channel/sleep_state.rs '&& self.0.swap\(AWAKE, Ordering::Relaxed\) == ASLEEP' ''

@@ -11,6 +11,8 @@
 
 #[path = "../../sinks/src/bucket/words.rs"]
 mod bucket_words;
+#[path = "../../reader/src/ring/call_order.rs"]
+mod call_order;
 #[path = "../../ring/src/channel/failpoint.rs"]
 #[macro_use]
 mod failpoint;

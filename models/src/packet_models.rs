@@ -4,19 +4,22 @@
 //! The reader's system calls are modelled according to C3 of `docs/ordering.md`: the loads of one call come before the loads of the next, and are
 //! made in any order.
 
+use crate::call_order::{end_call, first_look, look_again};
 use crate::packet::{PacketEnd, PacketPtr};
 use crate::packet_header::{
-    CONTENT_SIZE, HEADER_SIZE, PACKET_MAGIC, PACKET_SIZE, PacketHeader, SEQ_NUM, StreamKey, bits,
+    CONTENT_SIZE, EVENTS_BEFORE, HEADER_SIZE, PACKET_MAGIC, PACKET_SIZE, PacketHeader, SEQ_NUM, StreamKey, bits,
 };
 use loom::sync::Arc;
-use loom::sync::atomic::{AtomicU64, Ordering, fence};
+use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
+use std::convert::Infallible;
 
 const WORDS_OF_HEADER: usize = HEADER_SIZE / 8;
 /// The words of a header that a reader uses.
 const CONTENT: usize = CONTENT_SIZE / 8;
 const SIZE: usize = PACKET_SIZE / 8;
 const NUMBER: usize = SEQ_NUM / 8;
+const BEFORE: usize = EVENTS_BEFORE / 8;
 /// The number of records that fit; each is one word.
 const ROOM: usize = 2;
 const SLOT_SIZE: usize = HEADER_SIZE + 8 * ROOM;
@@ -54,7 +57,13 @@ impl Slot {
 
     fn open(&self, number: u64) {
         let packet_bits = bits(SLOT_SIZE);
-        let header = PacketHeader { packet_bits, sequence: number, tid: 1, ..PacketHeader::empty(STREAM, 0) };
+        let header = PacketHeader {
+            packet_bits,
+            sequence: number,
+            events_before: number - 1,
+            tid: 1,
+            ..PacketHeader::empty(STREAM, 0)
+        };
         // SAFETY: the slot has `SLOT_SIZE` bytes, and only one thread of a model writes to it.
         unsafe { self.packet().open(&header) };
     }
@@ -73,30 +82,37 @@ impl Slot {
 
     // -- a reader of another process --------------------------------------------------------------------------------------
 
-    /// One system call that copies words, and the fence behind it.
+    /// One system call that copies words.
     fn read<const N: usize>(&self, at: [usize; N]) -> [u64; N] {
         let words = at.map(|at| self.words[at].load(Ordering::Relaxed));
-        fence(Ordering::Acquire); // C3
+        end_call();
         words
+    }
+
+    /// One system call that copies the magic and the number.
+    fn look(&self) -> Result<(u32, u64), Infallible> {
+        let [first, number] = self.read([0, NUMBER]);
+        Ok((first as u32, number))
     }
 
     /// The packet that a reader copies; `None` if the slot has no valid one.
     fn try_copy(&self) -> Option<Copy> {
         let closed = self.closed.load(Ordering::Acquire);
-        let [first] = self.read([0]);
-        if first as u32 != PACKET_MAGIC {
+        let Ok(head) = first_look(|| self.look(), |head| head.0 == PACKET_MAGIC);
+        if head.0 != PACKET_MAGIC {
             return None;
         }
-        let [number] = self.read([NUMBER]);
+        let number = head.1;
         let [content] = self.read([CONTENT]);
         let records = (content as usize / 8 - HEADER_SIZE) / 8;
         let [size] = self.read([SIZE]);
+        let [before] = self.read([BEFORE]);
         let bytes = (0..records).map(|index| self.read([WORDS_OF_HEADER + index])[0]).collect();
-        let [again] = self.read([0]);
-        let [number_again] = self.read([NUMBER]);
-        if again as u32 != PACKET_MAGIC || number_again != number {
+        let Ok(again) = look_again(|| self.look());
+        if again != head {
             return None;
         }
+        assert_eq!(before, number - 1, "the header is of one packet");
         assert!(number > closed || size == content, "a packet that counts as closed is complete");
         Some(Copy { number, records: bytes })
     }
@@ -125,10 +141,29 @@ fn a_copy_has_whole_records() {
     });
 }
 
+/// A slot is used for the first time: a reader that finds a magic finds the number of that packet. Needs C2.
+#[test]
+fn a_magic_comes_with_its_number() {
+    loom::model(|| {
+        let slot = Slot::new();
+        let owner = {
+            let slot = Arc::clone(&slot);
+            thread::spawn(move || slot.open(1))
+        };
+        let Ok(head) = first_look(|| slot.look(), |head| head.0 == PACKET_MAGIC);
+        assert!(head.0 != PACKET_MAGIC || head.1 == 1, "{head:?}");
+        owner.join().unwrap();
+    });
+}
+
 /// The slot is reused during the read: the copy is of the previous packet, of the next one, or rejected. Needs C1, C2 and R2.
+///
+/// The threads are interrupted at most three times, which is bounded to take seconds; each mutation of this order is found with two.
 #[test]
 fn a_copy_is_of_one_packet() {
-    loom::model(|| {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = model.preemption_bound.or(Some(3));
+    model.check(|| {
         let slot = Slot::new();
         slot.open(1);
         slot.write(1, 0);

@@ -5,6 +5,7 @@
 //! overwritten, it holds all packets of one stream.
 
 mod bytes;
+mod call_order;
 mod counters;
 mod file;
 mod header;
@@ -16,6 +17,7 @@ use crate::account::{Policy, StreamAccount};
 use crate::error::ReadError;
 use crate::fields::Fields;
 use crate::source;
+use call_order::first_look;
 use header::Header;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -252,9 +254,8 @@ impl Ring {
                 let mut bytes = [0; HEADER_SIZE];
                 self.fill(&mut bytes, area.offset_of(released)).map(|()| PacketHeader::parse(&bytes))
             };
-            let found = look()?;
+            let found = first_look(look, |head| head.magic == PACKET_MAGIC)?;
             let is_there = found.magic == PACKET_MAGIC && found.sequence == sequence_of(released);
-            // The fields after the number (C2), in another call.
             let packet = look()?;
             // The sub-buffer is reused only after `released` has increased.
             if self.released(side)? != released || released > closed || (released < closed && !is_there) {

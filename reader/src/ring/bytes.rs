@@ -1,11 +1,11 @@
 //! The bytes of a ring: a file that another process may be writing, or memory that threads of this process may be writing.
 
+use super::call_order::end_call;
 use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
 
 /// Bytes at offsets, in their state at the time of the call. A file is not mapped, because access to a truncated mapping would raise a signal.
 ///
@@ -32,8 +32,7 @@ impl Bytes for File {
 
     fn fill(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         self.read_exact_at(buffer, offset)?;
-        // C3: before all later loads; pairs with the stores of C1, C2, R2 and H1. A system call by itself does not order the loads of the kernel.
-        fence(Ordering::Acquire);
+        end_call();
         Ok(())
     }
 }

@@ -95,7 +95,7 @@ mod tests {
     fn an_overtaken_copy_is_repeated() {
         let (before, after) = (ring(3, &[3; 8]), ring(4, &[4; 64]));
         let mut found = Vec::new();
-        for reads in 0..12 {
+        for reads in 0..16 {
             let bytes = Changing { before: before.clone(), after: after.clone(), reads: Cell::new(reads) };
             // A header read partly from each is invalid.
             let Ok(Some(ring)) = Ring::of(Path::new("ring"), Box::new(bytes)) else { continue };
@@ -122,7 +122,7 @@ mod tests {
         after[328] = 1;
         after[4096 + 512..4096 + 1024].copy_from_slice(&next[4096..4096 + 512]);
         let mut found = Vec::new();
-        for reads in 0..12 {
+        for reads in 0..16 {
             let bytes = Changing { before: before.clone(), after: after.clone(), reads: Cell::new(3 + reads) };
             let ring = Ring::of(Path::new("ring"), Box::new(bytes)).expect("a header").expect("begun");
             let snapshot = ring.copy(Side::Main).expect("it can be read");

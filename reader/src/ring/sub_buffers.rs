@@ -1,5 +1,6 @@
 //! The sub-buffers of a stream, and the packets in them.
 
+use super::call_order::{first_look, look_again};
 use super::{Ring, Side};
 use crate::error::ReadError;
 use std::ops::RangeInclusive;
@@ -105,13 +106,11 @@ impl Ring {
         let at = self.header.area(side).offset_of(number);
         let first = if access == Access::Leased { FIRST_READ.min(slots.size) as usize } else { HEADER_SIZE };
         grow(bytes, first);
-        self.fill(&mut bytes[..first], at)?;
-        let mut head = PacketHeader::parse(bytes);
-        if head.magic == PACKET_MAGIC && access != Access::Leased {
-            // C2: the fields after the magic, in another call.
-            self.fill(&mut bytes[..first], at)?;
-            head = PacketHeader::parse(bytes);
-        }
+        let mut look = || self.fill(&mut bytes[..first], at).map(|()| PacketHeader::parse(bytes));
+        let head = match access {
+            Access::Leased => look()?,
+            Access::Racing { .. } => first_look(look, |head| head.magic == PACKET_MAGIC)?,
+        };
         if head.magic != PACKET_MAGIC {
             return Ok(match (head.magic, head.stream.uuid) {
                 (0, uuid) if uuid == [0; 16] => SlotContent::Nothing,
@@ -152,13 +151,13 @@ impl Ring {
             }
             Access::Racing { closed } => {
                 self.fill(&mut bytes[..length], at)?;
-                // C2: the magic, and in another call the number: an owner that has overwritten the bytes has cleared the magic before, and has
-                // stored another number before it stored the magic again.
-                let look_again = || {
+                let look = || {
                     let mut again = [0; HEADER_SIZE];
-                    self.fill(&mut again, at).map(|()| PacketHeader::parse(&again))
+                    self.fill(&mut again, at)?;
+                    let again = PacketHeader::parse(&again);
+                    Ok::<_, ReadError>((again.magic, again.sequence))
                 };
-                if (look_again()?.magic, look_again()?.sequence) != (head.magic, head.sequence) {
+                if look_again(look)? != (head.magic, head.sequence) {
                     return Ok(SlotContent::Malformed("it was overwritten while it was read".to_owned()));
                 }
                 number >= closed
@@ -319,7 +318,7 @@ pub(crate) mod tests {
             let mut sub_buffers = ring.sub_buffers(Side::Main, &counters);
             sub_buffers.next().transpose().expect("it can be read")
         };
-        (0..9).map(look).collect()
+        (0..10).map(look).collect()
     }
 
     /// H1: the owner writes the magic last, and records into the ring at once.
