@@ -31,6 +31,7 @@ pub mod random_id;
 pub mod selection;
 mod spec;
 pub mod syntax;
+pub mod table;
 #[cfg(feature = "traces")]
 mod trace_filter;
 #[cfg(feature = "traces")]

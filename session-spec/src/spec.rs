@@ -70,9 +70,9 @@ pub use trigger::{
 };
 
 use crate::random_id::random_id;
+use crate::table::{self, Table, Value};
 use serde::{Deserialize, Serialize};
 use std::iter::once;
-use toml::{Table, Value};
 use tracepoint_reader::account::uuid_text;
 use tracepoint_reader::process::ProcessKey;
 
@@ -352,14 +352,14 @@ impl SessionSpec {
     /// Returns the text of the file; sinks may be objects.
     #[doc(hidden)]
     pub fn text(&self) -> Result<String, SpecError> {
-        toml::to_string(&self.table()?).map_err(SpecError::malformed)
+        table::to_text(self.table()?).map_err(SpecError::malformed)
     }
 
     fn table(&self) -> Result<Table, SpecError> {
         let mut table = Table::new();
         table.insert("format".to_owned(), FORMAT.into());
         table.insert("version".to_owned(), VERSION.into());
-        table.extend(Table::try_from(self).map_err(SpecError::malformed)?);
+        table.extend(table::write(self).map_err(SpecError::malformed)?);
         Ok(table)
     }
 
@@ -381,18 +381,18 @@ impl SessionSpec {
             return Err(SpecError::malformed("the file is longer than 4 MiB"));
         }
         let text = str::from_utf8(bytes).map_err(SpecError::malformed)?;
-        let mut table: Table = text.parse().map_err(SpecError::malformed)?;
+        let mut table = table::parse(text).map_err(SpecError::malformed)?;
         if table.remove("format").as_ref().and_then(Value::as_str) != Some(FORMAT) {
             return Err(SpecError::malformed(format!("its `format` is not \"{FORMAT}\"")));
         }
-        match table.remove("version").as_ref().and_then(Value::as_integer) {
+        match table.remove("version").as_ref().and_then(Value::as_i64) {
             Some(VERSION) => {}
             Some(version) if version > VERSION => return Err(SpecError::Newer { version, known: VERSION }),
             _ => return Err(SpecError::malformed("it has no `version`")),
         }
         // Controllers compare it with the name of the session that they read.
         table.remove(SESSION);
-        let raw: Raw = table.try_into().map_err(SpecError::malformed)?;
+        let raw: Raw = table::read(table).map_err(SpecError::malformed)?;
         if raw.rules.len() > MAX_RULES {
             return Err(SpecError::TooManyRules(MAX_RULES));
         }
@@ -411,7 +411,7 @@ impl SessionSpec {
             rotations: raw.rotations,
             sinks: raw.sinks.into_iter().map(SinkSpec::read).collect::<Result<_, _>>()?,
             rules: Vec::new(),
-            triggers: raw.triggers.iter().map(TriggerEntry::read).collect(),
+            triggers: raw.triggers.into_iter().map(TriggerEntry::read).collect(),
         };
         let channels = spec.channel_names();
         spec.rules = raw.rules.into_iter().map(|table| RuleEntry::read(table).in_channels(&channels)).collect();
@@ -422,9 +422,9 @@ impl SessionSpec {
     /// Returns the id and generation of a file; the rest may be invalid.
     #[doc(hidden)]
     pub fn identify(bytes: &[u8]) -> Option<(String, u64)> {
-        let table: Table = str::from_utf8(bytes).ok()?.parse().ok()?;
+        let table = table::parse(str::from_utf8(bytes).ok()?).ok()?;
         let id = table.get("id")?.as_str()?.to_owned();
-        Some((id, table.get("generation")?.as_integer()?.try_into().ok()?))
+        Some((id, table.get("generation")?.as_i64()?.try_into().ok()?))
     }
 
     /// Like [`parse`](Self::parse), for a program that will change the file: fails if a rule or trigger is not understood.

@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use tracepoint_session_spec::table;
 
 /// The treatment of core images, and the previous `core_pattern`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,12 +25,12 @@ impl Config {
     pub(super) const PLACE: &str = "/var/lib/tracepoint/core-handler.toml";
 
     pub(super) fn read(file: &Path) -> io::Result<Self> {
-        toml::from_str(&fs::read_to_string(file)?).map_err(io::Error::other)
+        table::parse(&fs::read_to_string(file)?).and_then(table::read).map_err(io::Error::other)
     }
 
     /// Writes it, readable by root only; it gets its name when it is complete.
     pub(super) fn write(&self, file: &Path) -> io::Result<()> {
-        let text = toml::to_string(self).map_err(io::Error::other)?;
+        let text = table::write(self).and_then(table::to_text).map_err(io::Error::other)?;
         if let Some(dir) = file.parent() {
             fs::create_dir_all(dir)?;
         }

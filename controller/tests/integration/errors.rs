@@ -50,6 +50,7 @@ fn errors_cross_threads() {
     is_error::<tracepoint_session_spec::TriggerPartError>();
     is_error::<tracepoint_session_spec::TraceFilterError>();
     is_error::<tracepoint_session_spec::filter::FilterError>();
+    is_error::<tracepoint_session_spec::table::TableError>();
     is_error::<tracepoint_controller::trigger::PayloadTooLong>();
     is_error::<tracepoint_controller::core_dump::CoreArgumentsError>();
     is_error::<tracepoint_controller::core_dump::CoreHandlerError>();

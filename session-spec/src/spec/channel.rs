@@ -2,10 +2,9 @@
 
 use super::SpecError;
 use super::context;
+use crate::table::{self, Table};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::time::Duration;
-use toml::Table;
 use tracepoint_core::channel::{Channel, Policy};
 
 /// A channel of a session: the serializable form of [`Channel`].
@@ -136,9 +135,9 @@ impl ChannelSpec {
     #[doc(hidden)]
     pub fn settings_unlike(&self, open: &Channel) -> Vec<String> {
         let at_first = self.at_first.and(open.rings_at_first());
-        let table = |spec| Table::try_from(spec).unwrap_or_default();
-        let open = table(Self { at_first, ..Self::from(open) });
-        let wanted = table(Self::from(&self.channel()));
+        let table = |spec: &Self| table::write(spec).unwrap_or_default();
+        let open = table(&Self { at_first, ..Self::from(open) });
+        let wanted = table(&Self::from(&self.channel()));
         differing(&open, &wanted)
     }
 
@@ -226,15 +225,18 @@ impl Limits {
     /// Returns the keys of the limits that differ from those that a running recording `begun` with.
     #[doc(hidden)]
     pub fn unlike(&self, begun: &Self) -> Vec<String> {
-        let table = |limits| Table::try_from(limits).unwrap_or_default();
+        let table = |limits| table::write(limits).unwrap_or_default();
         differing(&table(begun), &table(self))
     }
 }
 
 /// Returns the keys whose values differ.
 fn differing(open: &Table, wanted: &Table) -> Vec<String> {
-    let keys: BTreeSet<_> = open.keys().chain(wanted.keys()).collect();
-    keys.into_iter().filter(|key| open.get(*key) != wanted.get(*key)).cloned().collect()
+    let mut all = open.clone();
+    for (key, value) in wanted {
+        all.insert(key.clone(), value.clone());
+    }
+    all.keys().filter(|key| open.get(*key) != wanted.get(*key)).cloned().collect()
 }
 
 impl Default for Limits {

@@ -2,7 +2,7 @@
 //! makes processes open.
 
 use super::{SESSION, SessionSpec, SpecError};
-use toml::{Table, Value};
+use crate::table::{self, Value};
 
 #[doc(hidden)]
 impl SessionSpec {
@@ -15,12 +15,12 @@ impl SessionSpec {
         self.check()?;
         let mut table = self.table()?;
         table.insert(SESSION.to_owned(), name.into());
-        toml::to_string(&table).map_err(SpecError::malformed)
+        table::to_text(table).map_err(SpecError::malformed)
     }
 
     /// Returns the session that the file was written for; for `triggers.toml`, the session and process.
     pub fn written_for(bytes: &[u8]) -> Option<String> {
-        let table: Table = str::from_utf8(bytes).ok()?.parse().ok()?;
+        let table = table::parse(str::from_utf8(bytes).ok()?).ok()?;
         table.get(SESSION).and_then(Value::as_str).map(str::to_owned)
     }
 
@@ -69,7 +69,7 @@ mod tests {
         }
         // A program of a newer version may open the action's target.
         let newer = "id = 't1'\nwhen = 'later'\nactions = [{ write = '/d' }]";
-        before.triggers = vec![TriggerEntry::read(&newer.parse()?)];
+        before.triggers = vec![TriggerEntry::read(table::parse(newer)?)];
         assert!(before.opens_what_is_named_in(&before));
         Ok(())
     }

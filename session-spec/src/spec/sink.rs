@@ -12,10 +12,10 @@ pub use object::ObjectSinkSpec;
 
 use super::SpecError;
 use super::stream::StreamSpec;
+use crate::table::{self, Table, TableError, Value};
 use serde::Serialize;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use toml::{Table, Value};
 use tracepoint_sinks::Sink;
 
 /// The maximum size of the output of a sink by default, in bytes.
@@ -235,19 +235,20 @@ macro_rules! from_settings {
 from_settings!(Ctf(CtfSinkSpec), Dt(DtSinkSpec), Text(TextSinkSpec), Udp(UdpSinkSpec), Stream(StreamSinkSpec));
 
 /// Reads the settings of a kind.
-fn read_kind(kind: &str, settings: Table) -> Result<SinkSpec, toml::de::Error> {
+fn read_kind(kind: &str, settings: Table) -> Result<SinkSpec, TableError> {
     match kind {
-        "ctf" => settings.try_into().map(SinkSpec::Ctf),
-        "dt" => settings.try_into().map(SinkSpec::Dt),
-        "text" => settings.try_into().map(SinkSpec::Text),
-        "udp" => settings.try_into().map(SinkSpec::Udp),
-        "stream" => settings.try_into().map(SinkSpec::Stream),
-        _ => settings.try_into().map(SinkSpec::Object),
+        "ctf" => table::read(settings).map(SinkSpec::Ctf),
+        "dt" => table::read(settings).map(SinkSpec::Dt),
+        "text" => table::read(settings).map(SinkSpec::Text),
+        "udp" => table::read(settings).map(SinkSpec::Udp),
+        "stream" => table::read(settings).map(SinkSpec::Stream),
+        _ => table::read(settings).map(SinkSpec::Object),
     }
 }
 
 /// Returns whether a kind has this key.
 fn has_key(kind: &str, key: &str, value: &Value) -> bool {
-    let alone = Table::from_iter([(key.to_owned(), value.clone())]);
-    !read_kind(kind, alone).is_err_and(|error| error.message().starts_with("unknown field"))
+    let mut alone = Table::new();
+    alone.insert(key.to_owned(), value.clone());
+    !read_kind(kind, alone).is_err_and(|error| error.message.starts_with("unknown field"))
 }

@@ -1,8 +1,8 @@
 //! A rule in a session's description, valid or not.
 
 use super::{Rule, RuleError, RuleProblem};
+use crate::table::{self, Table, TableError, Value};
 use serde::Serialize;
-use toml::{Table, Value};
 
 /// A rule, and the table that it was parsed from: an agent must preserve a rule that it does not understand.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ impl RuleEntry {
     pub(in crate::spec) fn new(rule: &Rule) -> Self {
         match rule.check() {
             // All keys of a rule are texts or booleans, so it always converts into a table.
-            Ok(()) => Self { table: text_of(&Table::try_from(rule).unwrap_or_default()), rule: Ok(rule.clone()) },
+            Ok(()) => Self { table: text_of(&table::write(rule).unwrap_or_default()), rule: Ok(rule.clone()) },
             Err(error) => Self { table: String::new(), rule: Err(error) },
         }
     }
@@ -60,19 +60,19 @@ impl RuleEntry {
     pub(in crate::spec) fn read(table: Table) -> Self {
         let text = text_of(&table);
         let event = table.get("event").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let malformed = |error: toml::de::Error| RuleProblem::Malformed(error.message().to_owned());
-        let rule = table.try_into().map_err(|error| RuleError { rule: event, problem: malformed(error) });
+        let malformed = |error: TableError| RuleProblem::Malformed(error.message);
+        let rule = table::read(table).map_err(|error| RuleError { rule: event, problem: malformed(error) });
         Self { table: text, rule: rule.and_then(|rule: Rule| rule.check().map(|()| rule)) }
     }
 }
 
 fn text_of(table: &Table) -> String {
-    toml::to_string(table).unwrap_or_default()
+    table::to_text(table.clone()).unwrap_or_default()
 }
 
 impl Serialize for RuleEntry {
     /// Writes the table as it was read, so that a rule that is not understood is preserved.
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.table.parse::<Table>().map_err(serde::ser::Error::custom)?.serialize(serializer)
+        table::parse(&self.table).map_err(serde::ser::Error::custom)?.serialize(serializer)
     }
 }

@@ -2,8 +2,8 @@
 
 use super::super::{ChannelSpec, SESSION, SessionSpec, SpecError};
 use super::{TriggerAction, TriggerCondition, TriggerSpec};
+use crate::table::{self, Table, TableError, Value};
 use serde::Serialize;
-use toml::{Table, Value};
 
 /// The key of the triggers.
 const TRIGGER: &str = "trigger";
@@ -21,16 +21,16 @@ pub struct TriggerEntry {
 impl TriggerEntry {
     fn new(trigger: &TriggerSpec) -> Result<Self, SpecError> {
         trigger.check()?;
-        Ok(Self::read(&Table::try_from(trigger).map_err(SpecError::malformed)?))
+        Ok(Self::read(table::write(trigger).map_err(SpecError::malformed)?))
     }
 
-    pub(in crate::spec) fn read(table: &Table) -> Self {
-        let text = toml::to_string(table).unwrap_or_default();
-        let named = |error: toml::de::Error| {
-            let id = table.get("id").and_then(Value::as_str).unwrap_or_default();
-            SpecError::invalid(format!("trigger `{id}` is not supported by this version: {}", error.message()))
+    pub(in crate::spec) fn read(table: Table) -> Self {
+        let text = table::to_text(table.clone()).unwrap_or_default();
+        let id = id_of(&table);
+        let named = |error: TableError| {
+            SpecError::invalid(format!("trigger `{id}` is not supported by this version: {}", error.message))
         };
-        let trigger = table.clone().try_into::<TriggerSpec>().map_err(named);
+        let trigger = table::read::<TriggerSpec>(table).map_err(named);
         Self { table: text, trigger: trigger.and_then(|trigger| trigger.check().map(|()| trigger)) }
     }
 
@@ -44,15 +44,18 @@ impl TriggerEntry {
 
     /// The id, also of a trigger that is not understood.
     fn id(&self) -> String {
-        let table: Table = self.table.parse().unwrap_or_default();
-        table.get("id").and_then(Value::as_str).unwrap_or_default().to_owned()
+        id_of(&table::parse(&self.table).unwrap_or_default())
     }
+}
+
+fn id_of(table: &Table) -> String {
+    table.get("id").and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 impl Serialize for TriggerEntry {
     /// Writes the table as it was read.
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.table.parse::<Table>().map_err(serde::ser::Error::custom)?.serialize(serializer)
+        table::parse(&self.table).map_err(serde::ser::Error::custom)?.serialize(serializer)
     }
 }
 
@@ -154,17 +157,23 @@ impl SessionSpec {
     /// Returns the triggers of a session and process as a separate file: `NAME/PID-START`.
     #[doc(hidden)]
     pub fn triggers_to_toml(&self, place: &str) -> Result<String, SpecError> {
-        let triggers = Value::try_from(&self.triggers).map_err(SpecError::malformed)?;
-        let table = Table::from_iter([(SESSION.to_owned(), place.into()), (TRIGGER.to_owned(), triggers)]);
-        toml::to_string(&table).map_err(SpecError::malformed)
+        let triggers = serde_json::to_value(&self.triggers).map_err(SpecError::malformed)?;
+        let mut table = Table::new();
+        table.insert(SESSION.to_owned(), place.into());
+        table.insert(TRIGGER.to_owned(), triggers);
+        table::to_text(table).map_err(SpecError::malformed)
     }
 
     /// Parses the triggers in such a file; omits those that this version does not understand.
     #[doc(hidden)]
     pub fn parse_triggers(bytes: &[u8]) -> Option<Vec<TriggerSpec>> {
-        let table: Table = str::from_utf8(bytes).ok()?.parse().ok()?;
-        let triggers = table.get(TRIGGER)?.as_array()?;
-        Some(triggers.iter().filter_map(|trigger| TriggerEntry::read(trigger.as_table()?).trigger.ok()).collect())
+        let mut table = table::parse(str::from_utf8(bytes).ok()?).ok()?;
+        let Some(Value::Array(triggers)) = table.remove(TRIGGER) else { return None };
+        let understood = |trigger| match trigger {
+            Value::Object(table) => TriggerEntry::read(table).trigger.ok(),
+            _ => None,
+        };
+        Some(triggers.into_iter().filter_map(understood).collect())
     }
 
     /// Removes the trigger with this id, even if it is not understood; returns whether it existed.
