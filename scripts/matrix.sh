@@ -156,6 +156,10 @@ shows "static, text and data in one" 'LOAD.* RWE ' readelf -lW
 for cell in "O3, release" "static, text and data in one"; do
     [ ! -e "$work/programs/$cell" ] || runs "$cell, no files" "$work/programs/$cell" --no-files
 done
+# Sites that become jumps through words of data before the code is executed.
+for cell in "O3, release" "linker-plugin LTO" "static-pie" "static, text and data in one"; do
+    [ ! -e "$work/programs/$cell" ] || runs "$cell, indirect" env TRACEPOINT_SITES=indirect "$work/programs/$cell"
+done
 # Counters of the cell with coverage, which nobody wants.
 export LLVM_PROFILE_FILE=/dev/null
 
@@ -268,6 +272,9 @@ in_c() {
 }
 
 objects ""
+export TRACEPOINT_SITES=indirect
+objects ", indirect"
+unset TRACEPOINT_SITES
 [ -z "$long" ] || objects ", O0" opt-level=0
 [ -z "$long" ] || objects ", GNU ld" "$gnu_ld"
 [ -z "$long" ] || in_c

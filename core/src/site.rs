@@ -4,7 +4,8 @@
 //! A site has one of two forms:
 //!
 //! * `patch`: one instruction, which does nothing while the key is off and jumps to the cold path while it is on. Turning a key overwrites
-//!   the instruction at each of its sites. x86-64 and aarch64 Linux.
+//!   the instruction at each of its sites. x86-64 and aarch64 Linux. On x86-64 the environment can ask for jumps through words of data, which
+//!   are made before the code is executed.
 //! * `flag`: a relaxed load of the key's flag and a predicted branch. Everywhere else, and with the cargo feature `flag-sites`.
 //!
 //! `build.rs` chooses the form. Each form provides the macro `__tracepoint_site!(KEY)`, which is true while the key is on; [`switch`];
@@ -53,7 +54,7 @@ impl std::error::Error for SiteSwitchError {}
 /// The state of the sites of this process; [`Platform`](crate::Platform) has the same fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SiteReport {
-    /// `patched`, or `flag`.
+    /// `patched`, `indirect`, or `flag`.
     pub(crate) form: &'static str,
     pub(crate) sites: Option<usize>,
     pub(crate) foreign: u64,

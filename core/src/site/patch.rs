@@ -9,6 +9,8 @@
 //!
 //! # Switching
 //!
+//! With `TRACEPOINT_SITES=indirect`, code is written only while objects are registered: see [`indirect`]. Otherwise:
+//!
 //! [`switch`] runs under the update lock. It collects the entries of the keys, *verifies* that the bytes at each site are one of the two
 //! forms with the distance from its entry, writes, and verifies again. A site with other bytes (a debugger's breakpoint, a corrupted
 //! entry) is foreign: it is not written, and counted. [`text`] does the writing. (A uprobe on a site that is on is noticed only when the
@@ -20,6 +22,7 @@
 //! ```
 
 mod entry;
+mod indirect;
 mod machine;
 mod object;
 mod pin;
@@ -37,6 +40,7 @@ pub(crate) use pin::pin_objects;
 use super::{SiteReport, SiteSwitchError};
 use crate::key::Key;
 use entry::{Entry, Site};
+use indirect::Words;
 use machine::Form;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tracepoint_ring::update::UpdateGuard;
@@ -196,7 +200,7 @@ pub(crate) fn switch(changes: &[(&'static Key, bool)], locked: &UpdateGuard<'_>)
     let (mut on, mut off) = (Batch::new(Form::On), Batch::new(Form::Off));
     let (mut earlier_on, mut earlier_off) = (Batch::new(Form::On), Batch::new(Form::Off));
     for object in objects(locked) {
-        for entry in object.entries() {
+        for entry in patched(object) {
             let batch = match find(entry.key()) {
                 Some(Form::On) => &mut on,
                 Some(Form::Off) => &mut off,
@@ -222,17 +226,33 @@ pub(crate) fn switch(changes: &[(&'static Key, bool)], locked: &UpdateGuard<'_>)
         let _ = on.write();
     }
     on.verify_and_count();
+    // What cannot be switched on together is not switched on at all.
+    let permitted = |form: Form| if written.is_ok() { form } else { Form::Off };
+    for (words, entries) in objects(locked).filter_map(|object| Some((Words::of(object.entries())?, object.entries())))
+    {
+        words.switch(entries, |entry| find(entry.key()).map(permitted));
+    }
     text::synchronize_cores();
     written
+}
+
+/// The entries of an object whose sites are patched.
+fn patched(object: &Object) -> impl Iterator<Item = &Entry> {
+    let words = Words::of(object.entries());
+    let is_patched = move |number: usize| words.is_none_or(|words| !words.has(number));
+    object.entries().iter().enumerate().filter(move |(number, _)| is_patched(*number)).map(|(_, entry)| entry)
 }
 
 /// Switches on those sites of a newly loaded object whose keys are on.
 fn switch_loaded(object: &Object, _: &UpdateGuard<'_>) {
     let mut loaded = Batch::new(Form::On);
-    for entry in object.entries() {
+    for entry in patched(object) {
         if entry.form_of_key() == Form::On {
             loaded.add(object, entry);
         }
+    }
+    if let Some(words) = Words::of(object.entries()) {
+        words.switch(object.entries(), |entry| Some(entry.form_of_key()));
     }
     // There is no caller to return an error to; `platform` reports the count.
     let _ = loaded.write();
@@ -241,8 +261,10 @@ fn switch_loaded(object: &Object, _: &UpdateGuard<'_>) {
 }
 
 pub(crate) fn report(locked: &UpdateGuard<'_>) -> SiteReport {
+    let is_indirect =
+        |object: &Object| Words::of(object.entries()).is_some_and(Words::is_complete) || object.entries().is_empty();
     SiteReport {
-        form: "patched",
+        form: if objects(locked).all(is_indirect) && objects(locked).next().is_some() { "indirect" } else { "patched" },
         sites: Some(objects(locked).map(|object| object.entries().len()).sum()),
         foreign: FOREIGN.load(Ordering::Relaxed),
         stuck: STUCK.load(Ordering::Relaxed),

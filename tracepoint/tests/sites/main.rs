@@ -17,6 +17,8 @@ mod corrupted;
 mod foreign;
 mod fork;
 mod hardened;
+#[cfg(target_arch = "x86_64")]
+mod indirect;
 mod mappings;
 #[cfg(target_arch = "x86_64")]
 mod page_end;

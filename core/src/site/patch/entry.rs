@@ -30,6 +30,14 @@ impl Entry {
         Form::of(unsafe { &*self.key }.is_on())
     }
 
+    /// The address at which a thread continues behind the site in this form.
+    pub(super) fn target(&self, form: Form) -> usize {
+        match form {
+            Form::Off => (&raw const self.site).addr().wrapping_add_signed(self.site as isize) + LENGTH,
+            Form::On => (&raw const self.cold).addr().wrapping_add_signed(self.cold as isize),
+        }
+    }
+
     /// The site, if it lies in the object's code and its bytes are one of the two forms with the right distance to the cold path.
     pub(super) fn site<'o>(&self, code: &'o Segments) -> Option<Site<'o>> {
         let address = (&raw const self.site).addr().checked_add_signed(self.site as isize)?;
@@ -78,6 +86,16 @@ impl Site<'_> {
     /// The part that is switched, in this form.
     pub(super) const fn bytes(self, form: Form) -> [u8; size_of::<Switched>()] {
         self.instruction.switched(form).to_le_bytes()
+    }
+
+    /// Stores a whole instruction.
+    ///
+    /// # Safety
+    ///
+    /// The page is writable, and no thread executes the site.
+    pub(super) unsafe fn replace(self, instruction: [u8; LENGTH]) {
+        // SAFETY: the caller's promise.
+        unsafe { with_exposed_provenance_mut::<[u8; LENGTH]>(self.address).write_volatile(instruction) };
     }
 
     /// Stores the form, by one atomic store.

@@ -3,7 +3,7 @@
 use super::entry::{Entry, Site};
 use super::machine::own_description;
 use super::segment::Segments;
-use super::{split, writable};
+use super::{indirect, split, writable};
 use crate::hooks::{self, Registration};
 use std::cell::UnsafeCell;
 use std::ptr::null_mut;
@@ -126,6 +126,7 @@ pub unsafe extern "C" fn register_object(object: *mut Object) {
     node.next.store(OBJECTS.load(Ordering::Relaxed), Ordering::Relaxed);
     OBJECTS.store(object, Ordering::Relaxed);
     GENERATION.fetch_add(1, Ordering::Relaxed);
+    indirect::convert(node.entries(), node.code());
     super::switch_loaded(node, &locked);
     drop(locked);
     hooks::announce(Registration::Object);
@@ -148,6 +149,7 @@ pub unsafe extern "C" fn unregister_object(object: *mut Object) {
             GENERATION.fetch_add(1, Ordering::Relaxed);
             writable::forget(node.code());
             split::forget(node.code());
+            indirect::forget(node.entries());
             return;
         }
         link = &node.next;

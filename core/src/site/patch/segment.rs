@@ -58,6 +58,12 @@ impl Segments {
         self.0.contains(&segment)
     }
 
+    /// The addresses of the first byte and of the byte behind the last; `None` if the code was not found.
+    pub(super) fn bounds(&self) -> Option<(usize, usize)> {
+        let found = || self.0.iter().filter(|segment| segment.end > segment.start);
+        Some((found().map(|segment| segment.start).min()?, found().map(|segment| segment.end).max()?))
+    }
+
     pub(super) fn is_known(&self) -> bool {
         *self != Self::NONE
     }

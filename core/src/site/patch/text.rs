@@ -17,7 +17,7 @@
 //! the process for that call, and `/proc/self/mem` already works.
 
 use super::entry::Site;
-use super::machine::{BREAKPOINT, Form, discard_translations, page_size};
+use super::machine::{BREAKPOINT, Form, LENGTH, discard_translations, page_size};
 use super::proc_mem::{FirstError, ProcMem};
 use super::{split, writable};
 use crate::site::SiteSwitchError;
@@ -52,6 +52,20 @@ pub(super) fn write(sites: &[Site<'_>], form: Form) -> Result<(), SiteSwitchErro
         return Ok(());
     }
     Err(SiteSwitchError { proc_mem: std::mem::take(&mut memory.error).text(), mprotect: mprotect.text() })
+}
+
+/// Writes whole instructions to sites, sorted by address, that no thread executes. A site that cannot be written keeps its instruction.
+pub(super) fn replace(sites: &[(Site<'_>, [u8; LENGTH])]) {
+    let mut memory = ProcMem::default();
+    for (site, instruction) in sites {
+        memory.write(instruction, site.bounds().0);
+    }
+    for (site, instruction) in sites.iter().filter(|(site, _)| site.form().is_some()) {
+        let _ = writable::replace(*site, *instruction);
+    }
+    for (site, _) in sites {
+        discard(&[*site]);
+    }
 }
 
 /// Returns whether the site has the other form, and is not foreign.

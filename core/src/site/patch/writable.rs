@@ -4,7 +4,7 @@
 //! recorded and counted, and the next batch retries to restore them. The written sites keep their new form.
 
 use super::entry::Site;
-use super::machine::{Form, make_visible, page_size};
+use super::machine::{Form, LENGTH, make_visible, page_size};
 use super::segment::{Segment, Segments};
 use std::ffi::c_int;
 use std::io;
@@ -26,11 +26,10 @@ struct Pages {
 }
 
 impl Pages {
-    /// The pages from the first site of a group to the last; a group lies in one segment.
-    fn of(group: &[Site<'_>]) -> Option<Self> {
-        let (first, last) = (group.first()?, group.last()?);
-        let start = first.switched_at() / page_size() * page_size();
-        Some(Self { start, length: last.switched_at() - start + 1, segment: first.segment()? })
+    /// The pages from the address `first` to the address `last`, in the segment of a site.
+    fn between(first: usize, last: usize, site: Site<'_>) -> Option<Self> {
+        let start = first / page_size() * page_size();
+        Some(Self { start, length: last - start + 1, segment: site.segment()? })
     }
 
     fn protect(self, protection: c_int) -> io::Result<()> {
@@ -60,6 +59,14 @@ impl Pages {
         self.protect(self.segment.protection())
     }
 
+    /// Restores the protection. The call requests no more than the kernel allowed before, so a failure is most likely a temporary lack of memory:
+    /// it retries once.
+    fn restore_or_remember(self) {
+        if self.restore().or_else(|_| self.restore()).is_err() {
+            self.remember();
+        }
+    }
+
     /// Counts the pages as writable, for [`restore_left`].
     fn remember(self) {
         STAYED.fetch_add(1, Ordering::Relaxed);
@@ -72,7 +79,8 @@ impl Pages {
 
 /// Writes to a group of neighbouring sites, whose pages are writable meanwhile.
 pub(super) fn write(group: &[Site<'_>], form: Form) -> io::Result<()> {
-    let Some(pages) = Pages::of(group) else { return Ok(()) };
+    let (Some(first), Some(last)) = (group.first(), group.last()) else { return Ok(()) };
+    let Some(pages) = Pages::between(first.switched_at(), last.switched_at(), *first) else { return Ok(()) };
     pages.make_writable()?;
     for site in group {
         if site.form().is_some() {
@@ -81,10 +89,18 @@ pub(super) fn write(group: &[Site<'_>], form: Form) -> io::Result<()> {
         }
     }
     make_visible(group.iter().map(|site| site.switched_at()));
-    // The call requests no more than the kernel allowed before, so a failure is most likely a temporary lack of memory: retry once.
-    if pages.restore().or_else(|_| pages.restore()).is_err() {
-        pages.remember();
-    }
+    pages.restore_or_remember();
+    Ok(())
+}
+
+/// Writes a whole instruction to a site that no thread executes.
+pub(super) fn replace(site: Site<'_>, instruction: [u8; LENGTH]) -> io::Result<()> {
+    let (start, end) = site.bounds();
+    let Some(pages) = Pages::between(start, end - 1, site) else { return Ok(()) };
+    pages.make_writable()?;
+    // SAFETY: the pages are writable, and no thread executes the site, as the caller says.
+    unsafe { site.replace(instruction) };
+    pages.restore_or_remember();
     Ok(())
 }
 

@@ -2,8 +2,9 @@
 
 use tracepoint_house::{root, rust_files};
 
-/// Maximum number of Rust lines in `core/src`. Each architecture with patched sites takes 200 of them, of which a reader needs one.
-const MAX: usize = 5400;
+/// Maximum number of Rust lines in `core/src`. Each architecture with patched sites takes 200 of them, of which a reader needs one; sites
+/// that are not patched at run time take 150.
+const MAX: usize = 5600;
 
 #[test]
 fn the_core_has_fewer_lines_than_its_maximum() {

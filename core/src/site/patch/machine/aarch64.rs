@@ -111,6 +111,14 @@ fn branch(distance: isize) -> Option<u32> {
     reachable.then_some(B | ((distance / 4) as u32 & DISTANCE))
 }
 
+/// The architecture permits the change of a `nop` into a branch under running threads, and has no jump through a word of data.
+pub(in super::super) const HAS_INDIRECT: bool = false;
+
+/// There is no such jump.
+pub(in super::super) const fn indirect(_: usize, _: usize) -> Option<[u8; LENGTH]> {
+    None
+}
+
 /// The size of a page of code, as the kernel is configured.
 pub(in super::super) fn page_size() -> usize {
     // SAFETY: takes a plain number.
