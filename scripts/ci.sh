@@ -53,6 +53,7 @@ step --disk 2 systems scripts/systems.sh
 step --disk 3 --builds "$own/fixtures" abort scripts/abort.sh
 step --disk 4 --needs valgrind --needs gdb --needs perf --builds target/matrix matrix scripts/matrix.sh ${long}
 step --disk 3 kills scripts/kills.sh ${long}
+step --disk 2 --needs gdb --needs bpftrace --builds target/patching patching scripts/patching.sh ${long}
 step --long --disk 3 chaos scripts/chaos.sh --long
 step --long --disk 4 soak scripts/soak.sh --long
 step --long --disk 3 service scripts/service.sh
