@@ -231,6 +231,11 @@ impl Report {
             lost.row(Style::new(), [text("lost"), number(count), text(lost_by(&counters, reason))]);
         }
         lost.write(&mut text_out)?;
+        if let Some((reason, _)) = counters.lost.iter().max_by_key(|(_, count)| **count)
+            && let Some(remedy) = remedy(reason)
+        {
+            writeln!(text_out, "  to lose fewer: {remedy}")?;
+        }
         for served in &self.served {
             writeln!(text_out, "  {}", served.text())?;
         }
@@ -318,6 +323,25 @@ fn lost_by(counters: &Counters, reason: &str) -> String {
     }
     let known: Vec<_> = counters.sink_lost.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
     format!("{reason} ({})", known.join(", "))
+}
+
+/// The way to lose fewer events for this reason; `None` where nothing in this command helps.
+fn remedy(reason: &str) -> Option<&'static str> {
+    Some(match reason {
+        "ring_full" => {
+            "a larger `--ring-size`; or fewer events, by a filter or a limit; or `tracectl create --policy wait`, whose events wait for space"
+        }
+        "no_ring" => "a larger `--memory`; or `--spares` with the number of threads that start together",
+        "too_large" => "a larger `--ring-size`: an event must fit into an eighth of it",
+        "not_attached" => {
+            "`Agent::builder().follow_fork(true)` in the program, whose forked children fired these events"
+        }
+        "sink" => {
+            "`tracectl status` shows the reason while it records: a full disk, `--max-size`, or an output that fails"
+        }
+        "overwritten" => "a larger `--ring-size`, or `--policy discard`",
+        _ => return None,
+    })
 }
 
 /// The size in bytes of a file, or of all files below a directory.
