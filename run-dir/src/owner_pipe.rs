@@ -13,7 +13,6 @@ use crate::private_dir::PrivateDir;
 use fileguard::{CheckedFd, GuardedFd};
 use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
-use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,28 +21,30 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub const OWNER: &str = "owner";
 
 /// The pipes that this process holds, by the ids of its sessions.
-static HELD: Mutex<BTreeMap<String, Arc<GuardedFd<OwnedFd>>>> = Mutex::new(BTreeMap::new());
+static HELD: Mutex<Vec<HeldPipe>> = Mutex::new(Vec::new());
 
-fn held() -> MutexGuard<'static, BTreeMap<String, Arc<GuardedFd<OwnedFd>>>> {
+type HeldPipe = (String, Arc<GuardedFd<OwnedFd>>);
+
+fn held() -> MutexGuard<'static, Vec<HeldPipe>> {
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Creates the pipe of the session `id` in the session's directory and holds it until this process ends or releases it.
 pub fn hold(dir: &PrivateDir, id: &str) -> io::Result<()> {
     let mut held = held();
-    if !held.contains_key(id) {
+    if !held.iter().any(|(of, _)| of == id) {
         // A pipe of an earlier session of that name.
         dir.remove_file(OWNER);
         dir.make_pipe(OWNER)?;
         // Open for reading as well, because a pipe without a reader cannot be opened for writing without blocking.
-        held.insert(id.to_owned(), open(dir, OFlags::RDWR)?.keep());
+        held.push((id.to_owned(), open(dir, OFlags::RDWR)?.keep()));
     }
     Ok(())
 }
 
 /// Closes the pipe of the session `id`, if this process holds it.
 pub fn release(id: &str) {
-    held().remove(id);
+    held().retain(|(of, _)| of != id);
 }
 
 fn open(dir: &PrivateDir, access: OFlags) -> io::Result<CheckedFd<OwnedFd>> {

@@ -1,6 +1,6 @@
 //! The events that a session can record: groups of markers with one name and id.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tracepoint_core::field::FieldType;
 use tracepoint_core::internal::update_lock;
@@ -46,7 +46,7 @@ pub(crate) struct Program<'a> {
 type Layout = (Level, Vec<(&'static str, FieldType)>);
 
 /// For each marker, the number of the call of [`all_events`] that first found it.
-static ROUNDS: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
+static ROUNDS: Mutex<Option<HashMap<usize, usize>>> = Mutex::new(None);
 
 /// Returns all events of these markers: one for all markers that share name and layout. If markers share a name and differ in layout, all
 /// but the first event get a number; the order is that of the declarations, so that it is the same in every run. Later markers (loaded
@@ -58,35 +58,38 @@ pub(crate) fn all_events(
     let mut markers: Vec<_> = markers.map(|marker| (marker.full_name(), marker)).collect();
     // Under the update lock, so that no fork finds the mutex locked.
     let locked = update_lock();
-    let mut rounds = ROUNDS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = ROUNDS.lock().unwrap_or_else(PoisonError::into_inner);
+    let rounds = known.get_or_insert_default();
     let round = rounds.len();
     markers.sort_by_cached_key(|(name, marker)| {
         let place = marker.location();
         let round = *rounds.entry(std::ptr::from_ref(*marker).addr()).or_insert(round);
         (name.clone(), round, place.file, place.line, place.module)
     });
-    drop(rounds);
+    drop(known);
     drop(locked);
-    let mut by_name: BTreeMap<String, Vec<(Layout, PlannedEvent)>> = BTreeMap::new();
+    let mut all: Vec<PlannedEvent> = Vec::new();
+    // The place in `all` of the first event of the current name, and the layouts of its events.
+    let (mut first, mut layouts) = (0, Vec::new());
     for (name, marker) in markers {
-        let events = by_name.entry(name.clone()).or_default();
+        if all.get(first).is_some_and(|event| event.name != name) {
+            (first, layouts) = (all.len(), Vec::new());
+        }
         let layout = layout(marker);
-        if let Some((_, event)) = events.iter_mut().find(|(other, _)| *other == layout) {
-            event.markers.push(marker);
+        if let Some(known) = layouts.iter().position(|other| *other == layout) {
+            all[first + known].markers.push(marker);
             continue;
         }
-        let recorded = if events.is_empty() { name.clone() } else { format!("{name}#{}", events.len() + 1) };
-        if !events.is_empty() {
+        layouts.push(layout);
+        let recorded = if layouts.len() == 1 { name.clone() } else { format!("{name}#{}", layouts.len()) };
+        if layouts.len() > 1 {
             let place = marker.location();
             let declared = format!("{}:{}", place.file, place.line);
             notices.push(Notice::Renamed { name, recorded: recorded.clone(), declared });
         }
-        events.push((
-            layout,
-            PlannedEvent { name: recorded, markers: vec![marker], filter: None, channel: String::new() },
-        ));
+        all.push(PlannedEvent { name: recorded, markers: vec![marker], filter: None, channel: String::new() });
     }
-    by_name.into_values().flatten().map(|(_, event)| event).collect()
+    all
 }
 
 fn layout(marker: &Marker) -> Layout {

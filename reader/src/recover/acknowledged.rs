@@ -7,13 +7,13 @@ use super::process_source::ProcessSource;
 use crate::account::Account;
 use crate::take::Journal;
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 /// The events acknowledged by peers.
 #[derive(Debug, Default)]
 pub(super) struct AcknowledgedEvents {
     /// The number of acknowledged events of each stream, by class and instance.
-    events: BTreeMap<(u32, u64), u64>,
+    events: HashMap<(u32, u64), u64>,
     pub(super) peers: Vec<String>,
 }
 

@@ -4,7 +4,7 @@ use super::RecoverError;
 use crate::directories::{self, DirectoryMatch};
 use crate::error::ReadError;
 use crate::ring::RING_EXTENSION;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -62,23 +62,16 @@ pub(super) fn missing(
         let (class, number) = path.file_stem()?.to_str()?.split_once('-')?;
         Some((class.parse().ok()?, number.parse().ok()?))
     };
-    let mut begun: BTreeMap<u32, BTreeSet<u64>> = BTreeMap::new();
-    for (class, number) in paths.iter().filter(|path| !is_not_begun(path)).filter_map(number) {
-        begun.entry(class).or_default().insert(number);
-    }
-    let mut ends: BTreeMap<u32, u64> = begun
-        .iter()
-        .map(|(class, numbers)| (*class, numbers.last().map_or(0, |last| last.saturating_add(1))))
-        .collect();
-    for (class, made) in made {
-        let end = ends.entry(class).or_default();
-        *end = made.max(*end);
+    let begun: HashSet<(u32, u64)> = paths.iter().filter(|path| !is_not_begun(path)).filter_map(number).collect();
+    let mut ends = made;
+    for (class, number) in &begun {
+        let end = ends.entry(*class).or_default();
+        *end = number.saturating_add(1).max(*end);
     }
     let mut missing = Vec::new();
     for (class, end) in ends {
-        let begun = begun.get(&class);
-        let gone = (0..end).filter(|number| !begun.is_some_and(|numbers| numbers.contains(number)));
-        missing.extend(gone.take(MAX_MISSING).map(|number| (class, number)));
+        let gone = (0..end).map(|number| (class, number)).filter(|ring| !begun.contains(ring));
+        missing.extend(gone.take(MAX_MISSING));
     }
     missing
 }
@@ -94,7 +87,7 @@ pub(super) fn targets(processes: &[PathBuf], out: &Path) -> Vec<PathBuf> {
     }
     let name = |path: &Path| path.file_name().map(OsStr::to_owned).unwrap_or_default();
     // A process in several sessions has the same name in each.
-    let names: BTreeSet<OsString> = processes.iter().map(|path| name(path)).collect();
+    let names: HashSet<OsString> = processes.iter().map(|path| name(path)).collect();
     let unique = names.len() == processes.len();
     let session = |path: &Path| path.ancestors().nth(2).map(name).unwrap_or_default();
     processes

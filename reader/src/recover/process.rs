@@ -18,7 +18,7 @@ use crate::metadata::Metadata;
 use crate::record::sizes::RecordSizes;
 use crate::ring::{EventCounters, Ring, Side, StreamCounters, StreamSnapshot};
 use crate::take::{AccountBuilder, Journal, Position, RingEnd, StreamEnd, Walker};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use tracepoint_ring::channel::StreamKey;
 
@@ -86,7 +86,7 @@ pub(super) fn recover(
         end: 0,
         since,
     };
-    let mut known = BTreeSet::new();
+    let mut known = HashSet::new();
     for (place, bytes) in survey.rings {
         recovery.meter.part(bytes);
         recovery.ring(&place, &mut known)?;
@@ -101,7 +101,7 @@ pub(super) fn recover(
 
 impl<'a> Recovery<'a, '_> {
     /// Recovers one ring. A fault in it does not affect the others.
-    fn ring(&mut self, place: &RingPlace, known: &mut BTreeSet<(u32, u64)>) -> Result<(), RecoverError> {
+    fn ring(&mut self, place: &RingPlace, known: &mut HashSet<(u32, u64)>) -> Result<(), RecoverError> {
         let ring = match place.open() {
             Ok(Some(ring)) => ring,
             Ok(None) => return Ok(()),
@@ -127,7 +127,7 @@ impl<'a> Recovery<'a, '_> {
         }
     }
 
-    fn contents(&mut self, ring: &Ring, known: &mut BTreeSet<(u32, u64)>) -> Result<(), RecoverError> {
+    fn contents(&mut self, ring: &Ring, known: &mut HashSet<(u32, u64)>) -> Result<(), RecoverError> {
         let before = ring.account()?;
         let (main, nested) = (self.look(ring, Side::Main)?, self.look(ring, Side::Nested)?);
         known.extend(Side::ALL.map(|side| (ring.class(), ring.instance(side))));

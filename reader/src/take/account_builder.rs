@@ -5,7 +5,6 @@ use super::reconcile::RingAccounting;
 use crate::account::{Account, ChannelAccount, EventAccount, Policy, StreamAccount};
 use crate::metadata::Metadata;
 use crate::ring::{EventCounters, Ring, StreamCounters};
-use std::collections::BTreeMap;
 use std::path::Path;
 use tracepoint_ring::channel::Loss;
 
@@ -16,8 +15,6 @@ const KILLED: &str = "killed";
 #[derive(Debug)]
 pub(crate) struct AccountBuilder {
     account: Account,
-    /// The index of the channel of each stream class.
-    indices: BTreeMap<u64, usize>,
     /// True if a ring has named the channel.
     named: Vec<bool>,
 }
@@ -37,7 +34,6 @@ impl AccountBuilder {
     /// An account without any counts.
     pub(crate) fn new(metadata: &Metadata, uuid: [u8; 16], session: &str, pid: u32) -> Self {
         let mut account = Account::new(uuid, session, pid);
-        let mut indices = BTreeMap::new();
         for class in metadata.streams() {
             let entry = |id: u64, name: &str| EventAccount { id, name: name.to_owned(), ..EventAccount::default() };
             let channel = ChannelAccount {
@@ -46,17 +42,21 @@ impl AccountBuilder {
                 events: class.events.values().map(|event| entry(event.id, &event.name)).collect(),
                 ..ChannelAccount::default()
             };
-            indices.insert(class.id, account.channels.len());
             account.channels.push(channel);
         }
         let named = vec![false; account.channels.len()];
-        Self { account, indices, named }
+        Self { account, named }
+    }
+
+    /// The index of the channel of a stream class.
+    fn index(&self, class: u64) -> Option<usize> {
+        self.account.channels.iter().position(|channel| channel.id == class)
     }
 
     /// Takes the name and policy of a channel from a ring. All rings of a channel must agree.
     pub(crate) fn introduce(&mut self, ring: &Ring) -> Result<(), ChannelMismatch> {
         let class = u64::from(ring.class());
-        let Some(&of_ring) = self.indices.get(&class) else {
+        let Some(of_ring) = self.index(class) else {
             return Err(ChannelMismatch::UnknownClass(class));
         };
         let name = &ring.identity().channel;
@@ -77,7 +77,7 @@ impl AccountBuilder {
 
     /// Takes the name of a channel from an output, unless a ring has named it.
     pub(crate) fn introduce_unnamed(&mut self, class: u32, name: &str) {
-        if let Some(&index) = self.indices.get(&u64::from(class))
+        if let Some(index) = self.index(class.into())
             && !std::mem::replace(&mut self.named[index], true)
         {
             name.clone_into(&mut self.account.channels[index].name);
@@ -141,7 +141,7 @@ impl AccountBuilder {
     }
 
     fn channel(&mut self, class: u32) -> Option<&mut ChannelAccount> {
-        let index = *self.indices.get(&u64::from(class))?;
+        let index = self.index(class.into())?;
         self.account.channels.get_mut(index)
     }
 

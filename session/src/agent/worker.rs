@@ -17,7 +17,7 @@ use crate::session::{PendingSummary, RunningSession};
 use crate::state::{Wake, wake_for_dumps};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -63,7 +63,7 @@ pub(super) struct Worker {
     trusted: TrustedUsers,
     context: Context,
     /// The sessions for this process, by name.
-    followers: BTreeMap<String, SessionFollower>,
+    followers: HashMap<String, SessionFollower>,
     /// Recordings of removed sessions that are still ending.
     removed_endings: Vec<PendingSummary>,
     /// The session requested by `TRACEPOINT`.
@@ -104,7 +104,7 @@ impl Worker {
             sessions,
             trusted,
             context,
-            followers: BTreeMap::new(),
+            followers: HashMap::new(),
             removed_endings: Vec::new(),
             environment: None,
             answered: VecDeque::new(),
@@ -352,11 +352,12 @@ impl Worker {
         }
         // If the directory cannot be read, for example because the process has no free descriptor, all sessions continue unchanged.
         let Ok(names) = self.sessions.names() else { return false };
-        let found: BTreeSet<_> = names.into_iter().filter(|name| check_name(name).is_ok()).collect();
+        let mut found: Vec<_> = names.into_iter().filter(|name| check_name(name).is_ok()).collect();
+        found.sort();
         let mut all = true;
         // Removed sessions end first, all at once: the others may need their memory.
         let deadline = Instant::now() + END_TIMEOUT;
-        let is_gone = |name: &&String| !found.contains(*name);
+        let is_gone = |name: &&String| found.binary_search(name).is_err();
         let gone: Vec<String> = self.followers.keys().filter(is_gone).cloned().collect();
         for name in &gone {
             self.followers.get_mut(name).map(SessionFollower::begin_removal);

@@ -9,7 +9,7 @@ use crate::drain_thread::shared::SharedDrain;
 use crate::event::PlannedEvent;
 use crate::state;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use tracepoint_core::Marker;
 use tracepoint_core::channel::{EventId, OpenChannel, TooManyEvents};
@@ -52,7 +52,7 @@ pub(super) struct EnabledEvents {
     /// Ids of events whose description failed. The next attempt reuses them: some sinks may know them already.
     given: HashMap<Key, EventId>,
     /// The channels in which the events that enclose state dumps are enabled.
-    with_state: BTreeSet<String>,
+    with_state: Vec<String>,
 }
 
 impl EnabledEvents {
@@ -64,7 +64,7 @@ impl EnabledEvents {
             is_described: false,
             known: BTreeMap::new(),
             given: HashMap::new(),
-            with_state: BTreeSet::new(),
+            with_state: Vec::new(),
         }
     }
 
@@ -135,7 +135,7 @@ impl EnabledEvents {
         self.switch_off(&others);
         self.known.retain(|(channel, _), _| channel != name);
         self.given.retain(|(channel, _), _| channel != name);
-        self.with_state.remove(name);
+        self.with_state.retain(|channel| channel != name);
     }
 
     /// Replaces the list of the sinks' outputs, if this process writes it.
@@ -169,8 +169,10 @@ impl EnabledEvents {
         store: &RingStore,
     ) -> Result<(), SessionError> {
         let on = self.known.iter().filter(|(_, known)| !known.subscriptions.is_empty());
-        let on = on.map(|((channel, _), _)| channel).filter(|channel| !self.with_state.contains(*channel));
-        let new: BTreeSet<String> = on.cloned().collect();
+        let on = on.map(|((channel, _), _)| channel).filter(|channel| !self.with_state.contains(channel));
+        let mut new: Vec<String> = on.cloned().collect();
+        // The events are sorted by channel.
+        new.dedup();
         if !new.is_empty() {
             let events: Vec<_> = new.iter().flat_map(|channel| state::planned(channel)).collect();
             if let Some(event) = self.describe(&events, channels, drain, store)?.first() {

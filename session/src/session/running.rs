@@ -38,7 +38,7 @@ use crate::session_dirs::SessionDirs;
 use crate::state::Round;
 use crate::statistics::RunningStatistics;
 use crate::trigger::{InProcessTriggers, TriggerOwner, WatchResult};
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::time::Instant;
 use tracepoint_reader::process::ProcessKey;
 use tracepoint_run_dir::StateDumpStatus;
@@ -159,7 +159,7 @@ impl RunningSession {
         if self.in_code.is_some() && !report.errors.is_empty() {
             return report;
         }
-        self.events = events.iter().map(|event| &event.name).collect::<BTreeSet<_>>().len();
+        self.events = events.iter().map(|event| &event.name).collect::<HashSet<_>>().len();
         let failed = match target {
             Target::Active => self.statistics.follow(self.dirs.as_ref(), spec.limits.memory, statistics),
             Target::Stopped => {

@@ -3,7 +3,6 @@
 use super::dump::Dump;
 use super::events::{state_begin, state_end};
 use super::registry::RegisteredDump;
-use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -41,7 +40,8 @@ pub(crate) enum Round {
 pub(crate) struct Runs {
     /// Highest registration number seen so far.
     seen: u64,
-    counts: BTreeMap<(u64, String), Arc<Counts>>,
+    /// Number and name of each dump, and its counts; in order of registration, as are the dumps of a round.
+    counts: Vec<(u64, String, Arc<Counts>)>,
     ended: Arc<AtomicBool>,
 }
 
@@ -71,17 +71,22 @@ impl Runs {
 
     fn counts_of(&mut self, dump: &RegisteredDump) -> Arc<Counts> {
         self.seen = self.seen.max(dump.number);
-        // Bounds the map: a program may register a dump for each connection, and a session may last for years.
+        // Bounds the list: a program may register a dump for each connection, and a session may last for years.
         if self.counts.len() >= KEPT {
-            let there: BTreeSet<u64> = super::registered(0).iter().map(|dump| dump.number).collect();
-            self.counts.retain(|(number, _), _| there.contains(number));
+            let there = super::registered(0);
+            self.counts.retain(|(number, ..)| there.binary_search_by_key(number, |dump| dump.number).is_ok());
         }
-        Arc::clone(self.counts.entry((dump.number, dump.name.clone())).or_default())
+        let place = self.counts.binary_search_by_key(&dump.number, |(number, ..)| *number);
+        let place = place.unwrap_or_else(|place| {
+            self.counts.insert(place, (dump.number, dump.name.clone(), Arc::default()));
+            place
+        });
+        Arc::clone(&self.counts[place].2)
     }
 
     /// Returns the status of all dumps in order of registration; of unregistered ones only the last few.
     pub(crate) fn status(&self) -> Vec<StateDumpStatus> {
-        let status = |((_, name), counts): (&(u64, String), &Arc<Counts>)| {
+        let status = |(_, name, counts): &(u64, String, Arc<Counts>)| {
             let mut status = StateDumpStatus::default();
             status.name.clone_from(name);
             status.ran = counts.ran.load(Ordering::Relaxed);

@@ -5,7 +5,7 @@ use super::segment::{self, StatisticMemory};
 use super::{KEPT, MAX};
 use crate::memory::ProcessMemory;
 use crate::session_dirs::SessionDirs;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::process;
 use std::sync::{Arc, Weak};
@@ -81,25 +81,29 @@ impl RunningStatistics {
             return Vec::new();
         }
         let key = |planned: &PlannedStatistic| (planned.key.clone(), planned.event.clone());
-        let wanted: BTreeSet<Key> = planned.iter().map(key).collect();
+        let wanted: HashSet<Key> = planned.iter().map(key).collect();
         let gone: Vec<Key> = self.running.keys().filter(|key| !wanted.contains(*key)).cloned().collect();
         self.drop_all(&gone);
         let mut errors = Vec::new();
-        let mut by_rule: BTreeMap<String, Vec<PlannedStatistic>> = BTreeMap::new();
+        // Those of a rule follow each other.
+        let mut by_rule: Vec<Vec<PlannedStatistic>> = Vec::new();
         // Running statistics may get further events; the others are new.
         let (mut more, mut new) = (Vec::new(), Vec::new());
         for planned in planned {
             if self.running.contains_key(&key(&planned)) {
                 more.push(planned);
             } else {
-                by_rule.entry(planned.key.clone()).or_default().push(planned);
+                match by_rule.last_mut().filter(|rule| rule[0].key == planned.key) {
+                    Some(rule) => rule.push(planned),
+                    None => by_rule.push(vec![planned]),
+                }
             }
         }
         if self.running.is_empty() {
             self.forget_former();
             self.process = process::id();
         }
-        for planned in by_rule.into_values() {
+        for planned in by_rule {
             let spec = planned[0].spec.to_string();
             match self.start(dirs, ring_memory, &planned) {
                 Ok(()) => new.extend(planned),

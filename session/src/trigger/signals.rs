@@ -11,7 +11,6 @@
 
 use super::error::WatchError;
 use super::words;
-use std::collections::BTreeMap;
 use std::mem::zeroed;
 use std::process;
 use std::ptr::{null, null_mut};
@@ -28,11 +27,11 @@ const SIGNALS: usize = 65;
 static COUNTS: [AtomicU64; SIGNALS] = [const { AtomicU64::new(0) }; SIGNALS];
 /// The previous action of each signal, for the handler. Never freed: a handler may still be running.
 static PREVIOUS: [AtomicPtr<libc::sigaction>; SIGNALS] = [const { AtomicPtr::new(null_mut()) }; SIGNALS];
-/// The signals that triggers use or have used. Held while handlers are installed and removed; never in a handler.
-static USES: Mutex<BTreeMap<i32, Use>> = Mutex::new(BTreeMap::new());
+/// The uses of each signal. Held while handlers are installed and removed; never in a handler.
+static USES: Mutex<[Use; SIGNALS]> = Mutex::new([const { Use { triggers: 0, was_replaced: false } }; SIGNALS]);
 
 /// The use of a signal by triggers.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Use {
     triggers: usize,
     /// True if the program had replaced the handler when the last trigger was removed.
@@ -53,7 +52,7 @@ impl SignalWatch {
     pub(super) fn start(name: &str) -> Result<Self, WatchError> {
         let signal = signal_number(name).ok_or_else(|| WatchError::new(format_args!("there is no signal `{name}`")))?;
         let mut uses = USES.lock().unwrap_or_else(PoisonError::into_inner);
-        let uses = uses.entry(signal).or_default();
+        let uses = &mut uses[index(signal)];
         if uses.was_replaced {
             return Err(WatchError::new(format_args!(
                 "the program has replaced the handler of an earlier trigger for {name}, and its own may call that; use another signal"
@@ -74,7 +73,7 @@ impl SignalWatch {
             return;
         }
         let mut uses = USES.lock().unwrap_or_else(PoisonError::into_inner);
-        let uses = uses.entry(self.signal).or_default();
+        let uses = &mut uses[index(self.signal)];
         uses.triggers = uses.triggers.saturating_sub(1);
         if uses.triggers == 0 {
             uses.was_replaced = !remove(self.signal);

@@ -8,7 +8,7 @@ use crate::description::{ChannelDescription, EventDescription, NewEvents};
 use crate::error::SinkError;
 use crate::metadata::MetadataText;
 use crate::sink::{Rotation, Sink, SinkExtension, StreamInfo};
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -31,9 +31,9 @@ pub(super) struct AttachedSink {
     sink: Option<Box<dyn Sink>>,
     name: String,
     /// The classes of channels added later.
-    channels: BTreeSet<u32>,
+    channels: Vec<u32>,
     /// The classes and ids of the events described to the sink.
-    known: BTreeSet<(u32, u16)>,
+    known: HashSet<(u32, u16)>,
     /// Events that could not be described yet, with their metadata.
     deferred: VecDeque<(Vec<EventDescription>, String)>,
     /// Progress of the streams when the sink was added.
@@ -58,8 +58,8 @@ impl AttachedSink {
             id,
             sink: Some(sink),
             name,
-            channels: BTreeSet::new(),
-            known: BTreeSet::new(),
+            channels: Vec::new(),
+            known: HashSet::new(),
             deferred: VecDeque::new(),
             joined,
             streams: HashMap::new(),
@@ -124,7 +124,7 @@ impl AttachedSink {
         if !self.channels.contains(&channel.class) {
             let channels = std::slice::from_ref(channel);
             self.call(|sink| sink.describe(&NewEvents { events: &[], channels, metadata }))?;
-            self.channels.insert(channel.class);
+            self.channels.push(channel.class);
         }
         Ok(())
     }
