@@ -268,4 +268,38 @@ mod tests {
         assert!(site(NOP, 0x1012).is_none(), "a target between two instructions");
         assert!(Instruction::verified(NOP.to_le_bytes(), 0x1002, 0x1012).is_none(), "a site between two instructions");
     }
+
+    /// Stores the bytes into code that is writable meanwhile, as translators notice.
+    fn store(bytes: &[u8], address: usize) {
+        let page = std::ptr::with_exposed_provenance_mut::<libc::c_void>(address / page_size() * page_size());
+        let protect = |protection| {
+            // SAFETY: the page of the trial, which no other thread uses.
+            assert_eq!(unsafe { libc::mprotect(page, page_size(), protection) }, 0);
+        };
+        protect(libc::PROT_READ | libc::PROT_WRITE);
+        // SAFETY: a word of that page, which is writable.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), std::ptr::with_exposed_provenance_mut(address), bytes.len())
+        };
+        protect(libc::PROT_READ | libc::PROT_EXEC);
+        make_visible(std::iter::once(address));
+    }
+
+    #[test]
+    fn stores_are_executed_and_lost_writes_are_noticed() {
+        assert!(trial(&mut store));
+        assert!(!trial(&mut |_, _| ()));
+    }
+
+    /// qemu-user refuses the question for filters, and executes its translation of the code as it was before.
+    #[test]
+    fn a_translator_is_told_from_a_kernel() {
+        // SAFETY: takes plain numbers.
+        let is_translated = unsafe { libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0) } < 0;
+        let memory = std::fs::OpenOptions::new().write(true).open("/proc/self/mem").expect("not restricted");
+        let mut write = |bytes: &[u8], address: usize| {
+            std::os::unix::fs::FileExt::write_all_at(&memory, bytes, address as u64).expect("written");
+        };
+        assert_eq!(trial(&mut write), !is_translated);
+    }
 }
