@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # Builds for aarch64 Linux and runs there, translated by qemu: the tests of ring, core, probes and tracepoint; with pages of 4 and of 64 KiB
-# those of patched sites, kills with recovery, and sessions whose traces `tracectl` reads on this machine.
+# those of patched sites, kills with recovery, and sessions whose traces `tracectl` reads on this machine. `tracectl` runs there as well, and
+# prints the same of traces of both machines.
 #
 #   scripts/arm64.sh               all of this; the last lines are what runtime::platform() prints there
 #   scripts/arm64.sh COMMAND…      this command instead: cargo builds for aarch64, and programs for aarch64 run. For example
 #                                  scripts/arm64.sh cargo run -p tracepoint --features session --example threads /tmp/trace
+#                                  scripts/arm64.sh scripts/budgets.sh
 #
 # The compiler, the linker, the C library and qemu are packages of Debian, which debian-packages.sh fetches (260 MB, once). The kernel runs
 # programs for aarch64 only inside of a user namespace of this script, so that nothing of the system changes.
-# QEMU_PAGESIZE=65536 sets the size of a page.
+# QEMU_PAGESIZE=65536 sets the size of a page; TRACEPOINT_ROUNDS how often the stress test switches its sites on and off.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 case "${1-}" in -*) sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; [[ $1 == -h || $1 == --help ]]; exit ;; esac
@@ -38,9 +40,9 @@ wrap aarch64-linux-gnu-objdump aarch64-linux-gnu-objdump
 # Registers qemu for programs for aarch64, in a user namespace, and runs this script there.
 if [ -z "${ARM64_REGISTERED-}" ]; then
     if [ $# -eq 0 ]; then
-        cargo build -q -p tracectl
-        ARM64_TRACECTL=$(realpath "${CARGO_TARGET_DIR:-target}")/debug/tracectl
-        export ARM64_TRACECTL
+        cargo build -q -p tracectl -p tracepoint --features tracepoint/session --bin tracectl --example threads
+        ARM64_HOST=$(realpath "${CARGO_TARGET_DIR:-target}")/debug
+        export ARM64_HOST
     fi
     export ARM64_REGISTERED=yes
     exec unshare --user --map-root-user --mount scripts/arm64.sh "$@"
@@ -70,21 +72,36 @@ export RUST_BACKTRACE=0
 
 # Without what qemu does not have: restrictions (seccomp, other users), a list of mappings with their private pages, memory that children lack.
 possible='not test(/^(hardened|mappings)::|^fork::a_child_does_not_touch_memory_that_it_does_not_have$/)'
+rounds=${TRACEPOINT_ROUNDS:-1000}
+unset TRACEPOINT_ROUNDS
 cargo nextest run -p tracepoint-ring -p tracepoint-core -p tracepoint-probes -p tracepoint --lib --test integration --test sites -E "$possible"
 QEMU_PAGESIZE=65536 cargo nextest run -p tracepoint --test sites -E "$possible"
 
-cargo build -q -p tracepoint --features session --example threads
-threads=$CARGO_TARGET_DIR/$CARGO_BUILD_TARGET/debug/examples/threads
+# Sites that four threads execute while they are switched.
+TRACEPOINT_ROUNDS=$rounds cargo nextest run --profile all -p tracepoint --test sites -E 'test(/^stress::/)'
+
+cargo build -q -p tracectl -p tracepoint --features tracepoint/session --bin tracectl --example threads
+programs=$CARGO_TARGET_DIR/$CARGO_BUILD_TARGET/debug
 for page in 4096 65536; do
     export QEMU_PAGESIZE=$page TRACEPOINT_RUN_DIR=$work/run-$page
-    "$threads" "$work/trace-$page" | tee "$work/platform-$page"
-    "$ARM64_TRACECTL" verify "$work/trace-$page"
-    events=$("$ARM64_TRACECTL" view "$work/trace-$page" | wc -l)
-    [ "$events" -eq 100000 ] || fail "with pages of $page bytes $events of 100,000 events are in the trace"
-    "$threads" "$work/killed-$page" kill || true
-    "$ARM64_TRACECTL" recover "$TRACEPOINT_RUN_DIR" -o "$work/recovered-$page"
-    "$ARM64_TRACECTL" verify "$work/recovered-$page"
-    events=$("$ARM64_TRACECTL" view "$work/recovered-$page" | wc -l)
-    [ "$events" -eq 100000 ] || fail "with pages of $page bytes $events of 100,000 events were recovered"
+    "$programs/examples/threads" "$work/trace-$page" | tee "$work/platform-$page"
+    "$programs/examples/threads" "$work/killed-$page" kill || true
+    "$ARM64_HOST/tracectl" recover "$TRACEPOINT_RUN_DIR" -o "$work/recovered-$page"
+    for trace in "$work/trace-$page" "$work/recovered-$page"; do
+        "$ARM64_HOST/tracectl" verify "$trace"
+        events=$("$ARM64_HOST/tracectl" view "$trace" | wc -l)
+        [ "$events" -eq 100000 ] || fail "with pages of $page bytes $events of 100,000 events are in $trace"
+    done
+done
+
+# Each of the two machines reads what the other has recorded.
+"$ARM64_HOST/examples/threads" "$work/trace-host" >"$work/host"
+for trace in "$work"/trace-{host,65536}; do
+    "$programs/tracectl" verify "$trace"
+    for verb in view 'export --csv -'; do
+        # shellcheck disable=SC2086 # words
+        cmp <("$ARM64_HOST/tracectl" $verb "$trace") <("$programs/tracectl" $verb "$trace") ||
+            fail "tracectl $verb prints other lines on aarch64 than on x86-64 for $trace"
+    done
 done
 grep -H '' "$work"/platform-* | sed "s|^$work/platform-\([0-9]*\):|pages of \1 bytes: |"
