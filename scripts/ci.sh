@@ -8,7 +8,7 @@
 #   scripts/ci.sh --long     all steps, with larger numbers, and the campaigns: a million probe changes, ten thousand kills, threads and
 #                            processes, a thousand snapshots, two thousand programs, every cell of the matrix, ten thousand bad networks,
 #                            mutated models, half an hour of processes and recorders that are killed, a brief comparison with other tracers,
-#                            ten minutes of fuzzing for each decoder: some hours
+#                            ten minutes of fuzzing for each decoder, a kernel for aarch64: some hours
 #
 # What this machine cannot run fails, unless TRACEPOINT_ALLOW_SKIP is set; the table then counts it.
 set -uo pipefail
@@ -49,6 +49,8 @@ step --disk 3 --needs jq --builds "$own/packages" packages scripts/packages.sh
 step --disk 2 flag-sites scripts/flag-sites.sh
 step --disk 2 --builds target/portable portable scripts/portable.sh
 step --disk 6 --builds "$own/arm64" arm64 scripts/arm64.sh
+step --long --disk 6 --builds "$own/arm64" arm64-kernel scripts/arm64-kernel.sh
+step --long --disk 6 --builds "$own/arm64" arm64-budgets scripts/arm64.sh scripts/budgets.sh
 step --disk 2 systems scripts/systems.sh
 step --disk 3 --builds "$own/fixtures" abort scripts/abort.sh
 step --disk 4 --needs valgrind --needs gdb --needs perf --builds target/matrix matrix scripts/matrix.sh ${long}

@@ -1,4 +1,4 @@
-//! Threads run sites in a loop while another thread switches them: no hit after off, no miss after on.
+//! Four threads run sites in a loop while another one switches them: no hit after off, no miss after on.
 //!
 //! The switching thread publishes its phase. A reader that sees the same phase before and after it ran the sites knows whether they had to
 //! fire.
@@ -114,7 +114,7 @@ fn kernel_synchronizes_cores() -> bool {
 fn sites_run_while_they_are_switched() {
     own_process!();
     let sites = sites_of_key_in(fire as *const ());
-    let readers: [Reader; 2] = Default::default();
+    let readers: [Reader; 4] = Default::default();
     let stop = AtomicBool::new(false);
     let own_hits = AtomicU64::new(0);
     let fire_own = || {
