@@ -7,8 +7,8 @@
 
 use crate::metadata::Clock;
 use crate::source;
+use fileguard::FileExt;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// Path of the file in a trace.

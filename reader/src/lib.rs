@@ -78,12 +78,14 @@ mod origin;
 mod packet;
 #[cfg(feature = "traces")]
 mod parallel;
+mod path_bytes;
 pub mod process;
 mod record;
 pub mod recover;
 #[cfg(feature = "control")]
 mod remote;
 mod ring;
+#[cfg_attr(not(target_os = "linux"), path = "secure_exec/elsewhere.rs")]
 pub mod secure_exec;
 mod source;
 mod span;

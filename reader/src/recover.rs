@@ -15,6 +15,7 @@ mod acknowledged;
 mod chunks;
 mod error;
 mod find;
+#[cfg_attr(not(target_os = "linux"), path = "recover/liveness/elsewhere.rs")]
 mod liveness;
 mod lost_ring;
 mod meter;

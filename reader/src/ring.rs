@@ -7,6 +7,7 @@
 mod bytes;
 mod call_order;
 mod counters;
+#[cfg(feature = "control")]
 mod file;
 mod header;
 mod identity;
@@ -28,6 +29,7 @@ use tracepoint_ring::channel::{HEADER_SIZE, PACKET_MAGIC, PacketHeader, PacketSl
 
 pub use bytes::Bytes;
 pub use counters::{EventCounters, StreamCounters};
+#[cfg(feature = "control")]
 #[cfg(feature = "control")]
 pub(crate) use file::RingFile;
 pub use identity::Identity;

@@ -2,12 +2,9 @@
 //!
 //! A file is not mapped: another process may truncate it at any time, which must cause an error and no signal.
 
-use fileguard::GuardedFd;
-use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
+use fileguard::{FileExt, GuardedFd};
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -145,7 +142,10 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
 }
 
 /// Opens a regular file in another user's directory, possibly as root: following a symbolic link could open any file.
+#[cfg(unix)]
 pub(crate) fn open_unlinked(path: &Path) -> io::Result<File> {
+    use rustix::fs::{Mode, OFlags};
+    use rustix::io::Errno;
     // A FIFO must not block.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty()).map_err(|error| match error {
@@ -156,6 +156,15 @@ pub(crate) fn open_unlinked(path: &Path) -> io::Result<File> {
         return Ok(file);
     }
     Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
+}
+
+/// The same where a file cannot be opened in this way: the link could be made after it was looked for.
+#[cfg(not(unix))]
+pub(crate) fn open_unlinked(path: &Path) -> io::Result<File> {
+    if path.symlink_metadata()?.is_symlink() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a link, which is not followed"));
+    }
+    open(path)
 }
 
 /// Reads a whole file, up to `most + 1` bytes, so that the caller can refuse one that is too long.

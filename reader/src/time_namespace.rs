@@ -3,22 +3,13 @@
 //! In a time namespace, `CLOCK_MONOTONIC`, `CLOCK_BOOTTIME`, and the start times in `/proc` are shifted by constant offsets, for the process that
 //! reads them. Processes that share a directory may be in different ones. Shared times are therefore converted to the initial namespace.
 
+#[cfg_attr(not(target_os = "linux"), path = "time_namespace/elsewhere.rs")]
+mod own;
+
 use crate::boot_id::boot_id;
-use std::cell::Cell;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::sync::RwLock;
 
 /// Nanoseconds in a clock tick of `/proc/PID/stat`: `USER_HZ` is 100.
 const TICK: i64 = 10_000_000;
-
-thread_local! {
-    /// The inode of the namespace, and its offsets. Thread-local, so that a forked child finds no lock held.
-    static KNOWN: Cell<Option<(u64, TimeNamespace)>> = const { Cell::new(None) };
-}
-
-/// The first offsets found by any thread. Only tried, never waited for: a child forked while another thread wrote finds it locked for ever.
-static FIRST: RwLock<Option<TimeNamespace>> = RwLock::new(None);
 
 /// How far the clocks of a time namespace are ahead of the initial namespace's, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,27 +23,9 @@ pub struct TimeNamespace {
 
 impl TimeNamespace {
     /// The time namespace of this process; `None` if it is unknown: there never was a `/proc`, or the process has prepared another namespace for its
-    /// children (`unshare(CLONE_NEWTIME)`), and the kernel then only reports the offsets of that one.
+    /// children (`unshare(CLONE_NEWTIME)`), and the kernel then only reports the offsets of that one. Other systems than Linux have one namespace.
     pub fn of_this_process() -> Option<Self> {
-        let inode = |name: &str| fs::metadata(format!("/proc/self/ns/{name}")).map(|link| link.ino());
-        let Ok(own) = inode("time") else {
-            // A process without `/proc`, for example after `chroot`, or a kernel without time namespaces.
-            return if fs::exists("/proc/self/ns").unwrap_or(false) {
-                Some(Self::default())
-            } else {
-                FIRST.try_read().ok().and_then(|first| *first)
-            };
-        };
-        if let Some((_, known)) = KNOWN.get().filter(|(inode, _)| *inode == own) {
-            return Some(known);
-        }
-        inode("time_for_children").ok().filter(|children| *children == own)?;
-        let found = Self::parse(&fileguard::read_to_string("/proc/self/timens_offsets").ok()?)?;
-        KNOWN.set(Some((own, found)));
-        if let Ok(mut first) = FIRST.try_write() {
-            first.get_or_insert(found);
-        }
-        Some(found)
+        own::namespace()
     }
 
     /// Parses lines with a clock's name, seconds, and nanoseconds.

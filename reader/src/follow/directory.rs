@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::fs;
 use std::mem;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -63,7 +62,7 @@ impl Directory {
         let paths = stream_files(&self.path).unwrap_or_default();
         let file = |path: PathBuf| {
             let stat = fs::metadata(&path).ok()?;
-            Some(File { path, id: (stat.dev(), stat.ino()), length: stat.len() })
+            Some(File { id: file_id(&path, &stat), path, length: stat.len() })
         };
         paths.into_iter().filter_map(file).collect()
     }
@@ -144,4 +143,19 @@ fn damage(file: &Path, error: ReadError) -> Damage {
         offset,
         format!("the metadata cannot be read; events that it does not describe are left out: {reason}"),
     )
+}
+
+/// Identifies a file, even after it was moved: its device and inode.
+#[cfg(unix)]
+fn file_id(_path: &Path, stat: &fs::Metadata) -> (u64, u64) {
+    use std::os::unix::fs::MetadataExt;
+    (stat.dev(), stat.ino())
+}
+
+/// The same on Windows, where the standard library knows no index of a file: the time when it was created, and its name, which a rotation keeps.
+#[cfg(windows)]
+fn file_id(path: &Path, stat: &fs::Metadata) -> (u64, u64) {
+    use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+    use std::os::windows::fs::MetadataExt;
+    (stat.creation_time(), BuildHasherDefault::<DefaultHasher>::default().hash_one(path.file_name()))
 }

@@ -2,8 +2,9 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io::ErrorKind;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+
+use fileguard::FileExt;
 
 use crate::headers::Headers;
 use crate::loss::Damage;
@@ -25,7 +26,7 @@ pub(super) struct StreamKey {
 #[derive(Debug)]
 pub(super) struct File {
     pub(super) path: PathBuf,
-    /// Device and inode.
+    /// See `file_id`.
     pub(super) id: (u64, u64),
     pub(super) length: u64,
 }

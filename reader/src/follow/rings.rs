@@ -6,14 +6,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::time::{ClockId, clock_gettime};
-
 use crate::account::Policy;
 use crate::metadata::Metadata;
+use crate::path_bytes;
 use crate::recover::is_recording;
 use crate::ring::{RING_EXTENSION, Ring, Side};
 use crate::source;
@@ -93,9 +91,7 @@ impl Process {
 
     /// Advances the bound; returns true if there is one.
     fn look(&mut self, directory: &Path) -> bool {
-        let now = clock_gettime(ClockId::Monotonic);
-        let now = now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs();
-        let mut oldest = now.saturating_sub(WRITING);
+        let mut oldest = monotonic().saturating_sub(WRITING);
         let mut has_ended = false;
         for path in entries(directory).filter(|path| path.extension().is_some_and(|name| name == RING_EXTENSION)) {
             // A file that is being created has no events yet.
@@ -122,6 +118,19 @@ impl Process {
     }
 }
 
+/// `CLOCK_MONOTONIC`, in nanoseconds.
+#[cfg(unix)]
+fn monotonic() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
+}
+
+/// Here the clock has no name, and no other process records.
+#[cfg(not(unix))]
+fn monotonic() -> u64 {
+    tracepoint_ring::clock::now()
+}
+
 /// The paths of the entries of a directory; none if it cannot be read.
 fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> {
     fs::read_dir(directory).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()))
@@ -131,5 +140,5 @@ fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> {
 fn outputs(directory: &Path) -> Vec<PathBuf> {
     let text = source::read_bounded(&directory.join("outputs"), MAX_OUTPUTS).unwrap_or_default();
     let paths = text.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"ctf "));
-    paths.map(|path| PathBuf::from(std::ffi::OsStr::from_bytes(path))).collect()
+    paths.map(path_bytes::path).collect()
 }

@@ -2,7 +2,6 @@
 
 use super::options::LiveOptions;
 use super::{LiveError, LiveUrl};
-use rustix::rand::{GetRandomFlags, getrandom};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
@@ -81,7 +80,7 @@ impl<S: Read + Write> Relay<S> {
     fn prove(&mut self, key: &SharedKey) -> Result<(), LiveError> {
         let Secret(collector) = self.ask(Request::Challenge, Secret::decode)?;
         let mut nonce = [0; 32];
-        getrandom(&mut nonce, GetRandomFlags::empty()).map_err(io::Error::from)?;
+        random(&mut nonce)?;
         let handshake = Handshake { session: [0; 16], sender: nonce, collector };
         let code = key.code(Side::Viewer, &handshake);
         let Secret(code) = self.ask(Request::Prove { nonce, code }, Secret::decode)?;
@@ -157,4 +156,23 @@ impl<S: Read + Write> Relay<S> {
 /// [`LiveError`] if the relay cannot be reached, or its answer is invalid.
 pub fn list_sessions(url: &LiveUrl, options: &LiveOptions) -> Result<Vec<SessionRecord>, LiveError> {
     Relay::open(url, options)?.sessions()
+}
+
+/// Fills the bytes with random ones of the system.
+#[cfg(target_os = "linux")]
+fn random(bytes: &mut [u8]) -> io::Result<()> {
+    use rustix::rand::{GetRandomFlags, getrandom};
+    getrandom(bytes, GetRandomFlags::empty())?;
+    Ok(())
+}
+
+/// Fills the bytes with random ones: they must not repeat, and the keys of the standard library's hash function, which come from the system, do not.
+#[cfg(not(target_os = "linux"))]
+#[expect(clippy::unnecessary_wraps, reason = "the counterpart may fail")]
+fn random(bytes: &mut [u8]) -> io::Result<()> {
+    use std::hash::{BuildHasher, RandomState};
+    for chunk in bytes.chunks_mut(8) {
+        chunk.copy_from_slice(&RandomState::new().hash_one(0).to_le_bytes()[..chunk.len()]);
+    }
+    Ok(())
 }

@@ -12,13 +12,12 @@ use crate::directories::stream_files;
 use crate::headers::Packets;
 use crate::metadata::Metadata;
 use crate::packet::Packet;
+use crate::path_bytes;
 use crate::source::{FileWindow, Source};
 use crate::take::Journal;
 use crate::window::Window;
 use dt_files::DtFiles;
 use std::collections::{BTreeMap, VecDeque};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use tracepoint_ring::channel::StreamKey;
 
@@ -49,7 +48,7 @@ impl Outputs {
             let Some(at) = line.iter().position(|byte| *byte == b' ') else {
                 continue;
             };
-            let output = PathBuf::from(OsStr::from_bytes(&line[at + 1..]));
+            let output = path_bytes::path(&line[at + 1..]);
             match &line[..at] {
                 b"ctf" | b"dt" if !output.is_absolute() => {
                     journal.wrong(format!("{}: `{}` is not an absolute path", path.display(), output.display()));

@@ -1,10 +1,10 @@
 //! The bytes of a ring: a file that another process may be writing, or memory that threads of this process may be writing.
 
 use super::call_order::end_call;
+use fileguard::FileExt;
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 /// Bytes at offsets, in their state at the time of the call. A file is not mapped, because access to a truncated mapping would raise a signal.

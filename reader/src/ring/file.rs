@@ -1,11 +1,10 @@
 //! A ring file that can be closed while it is not accessed. A reader of the rings of a thousand processes cannot keep that many files open.
 
 use super::bytes::Bytes;
-use fileguard::{CheckedFd, ReopenableFd};
+use fileguard::{CheckedFd, FileExt, ReopenableFd};
 use rustix::fs::OFlags;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// A FIFO in the place of a ring must not block.

@@ -2,8 +2,7 @@
 
 use super::header::InvalidField;
 use crate::fields::Fields;
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
+use crate::path_bytes;
 use std::path::PathBuf;
 
 /// The process and session of a ring. Texts that were too long are truncated.
@@ -32,7 +31,7 @@ pub struct Identity {
 
 impl Identity {
     pub(super) fn parse(fields: Fields<'_>) -> Result<Self, InvalidField> {
-        let path = |at, most| bytes(fields, at, most).map(|bytes| PathBuf::from(OsString::from_vec(bytes)));
+        let path = |at, most| bytes(fields, at, most).map(|bytes| path_bytes::path(&bytes));
         let text = |at, most| bytes(fields, at, most).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         Ok(Self {
             pid: fields.u32(1024),

@@ -6,7 +6,6 @@ use sha2::Sha256;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -57,12 +56,12 @@ impl SharedKey {
     ///
     /// # Errors
     ///
-    /// If the file cannot be read, can be read or written by others than its owner, or has fewer than 16 or more than 4096 bytes.
+    /// If the file cannot be read, can on Unix be read or written by others than its owner, or has fewer than 16 or more than 4096 bytes.
     pub fn read(path: &Path) -> io::Result<Self> {
         let shown = path.display();
         let with_path = |error: io::Error| io::Error::new(error.kind(), format!("cannot read {shown}: {error}"));
         let file = File::open(path).map_err(with_path)?;
-        if file.metadata().map_err(with_path)?.mode() & 0o077 != 0 {
+        if is_shared(&file).map_err(with_path)? {
             let why = format!("others than its owner can use the key in {shown}; `chmod 600 {shown}` keeps them out");
             return Err(io::Error::new(ErrorKind::PermissionDenied, why));
         }
@@ -95,6 +94,17 @@ impl SharedKey {
     pub fn verifies(&self, side: Side, handshake: &Handshake, code: &[u8; 32]) -> bool {
         self.mac(side, handshake).is_some_and(|mac| mac.verify_slice(code).is_ok())
     }
+}
+
+/// Returns whether others than the file's owner can read or write it. On Windows its list of rights decides that, which is not looked at.
+fn is_shared(file: &File) -> io::Result<bool> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        Ok(file.metadata()?.mode() & 0o077 != 0)
+    }
+    #[cfg(not(unix))]
+    file.metadata().map(|_| false)
 }
 
 #[cfg(test)]
