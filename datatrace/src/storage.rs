@@ -1,6 +1,7 @@
 //! The storage of a dt file's bytes.
 
 mod file;
+#[cfg_attr(not(target_os = "linux"), path = "storage/no_header_page.rs")]
 mod header_page;
 
 pub use file::FileStorage;

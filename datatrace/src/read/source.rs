@@ -1,8 +1,8 @@
 //! The source of a reader's bytes: a file, read at offsets, or memory.
 
+use fileguard::FileExt;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 #[derive(Debug)]

@@ -4,29 +4,26 @@
 //! (`flock`), which ends with the process, shows that the file is being written. An existing file with the same name is replaced only if no process
 //! holds its lock.
 
+#[cfg_attr(not(target_os = "linux"), path = "file/elsewhere.rs")]
+mod system;
+
 use super::Storage;
 use super::header_page::HeaderPage;
 use crate::error::Error;
 use crate::header::HEADER_SIZE;
-use fileguard::{CheckedFd, ReopenableFd, retried};
-use rustix::fs::{FallocateFlags, FlockOperation, OFlags, fallocate, flock, fstatvfs};
-use rustix::io::Errno;
-use rustix::process::{Resource, getrlimit};
+use fileguard::{FileExt, retried};
 use std::ffi::OsString;
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process;
+use system::{KeptFile, is_same, keep, lock, with_rights};
 use tempfile::TempPath;
-
-/// Maximum number of attempts of an allocation that signals interrupt. Then the file gets its length without reserved space.
-const ATTEMPTS: u32 = 16;
 
 /// A dt file on disk, written by positional writes.
 #[derive(Debug)]
 pub struct FileStorage {
-    file: ReopenableFd<File>,
+    file: KeptFile,
     path: PathBuf,
     unnamed: Option<TempPath>,
     /// The process that created it.
@@ -54,19 +51,12 @@ impl FileStorage {
         let directory = directory_of(path);
         let mut prefix = OsString::from(".");
         prefix.push(path.file_stem().unwrap_or_default());
-        let made = tempfile::Builder::new()
-            .prefix(&prefix)
-            .suffix(".new")
-            // The umask applies, as for any new file.
-            .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(directory);
+        let mut builder = tempfile::Builder::new();
+        let made = with_rights(builder.prefix(&prefix).suffix(".new")).tempfile_in(directory);
         let (file, unnamed) = made.map_err(|error| not_created(directory, error))?.into_parts();
-        let keep = |error| Error::io(path, "keep the trace file", error);
-        let file = CheckedFd::of(file).map_err(keep)?;
-        flock(&file, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|error| Error::io(path, "lock the trace file", error.into()))?;
-        let kept = ReopenableFd::keeping(file, &unnamed, OFlags::RDWR).map_err(keep)?;
-        let (path, process, file) = (path.to_owned(), process::id(), kept.prepared(lock));
+        let file = keep(file, &unnamed).map_err(|error| Error::io(path, "keep the trace file", error))?;
+        file.get().and_then(|file| lock(&file)).map_err(|error| Error::io(path, "lock the trace file", error))?;
+        let (path, process) = (path.to_owned(), process::id());
         Ok(Self { file, path, unnamed: Some(unnamed), process, header: HeaderWrites::Positional })
     }
 
@@ -117,19 +107,17 @@ impl FileStorage {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(self.not_replaced(error)),
         };
-        match flock(&held, FlockOperation::NonBlockingLockExclusive) {
+        match lock(&held) {
             Ok(()) => Ok(Some(held)),
-            Err(Errno::WOULDBLOCK) => Err(Error::InUse(self.path.clone())),
-            Err(error) => Err(self.not_replaced(error.into())),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(Error::InUse(self.path.clone())),
+            Err(error) => Err(self.not_replaced(error)),
         }
     }
 
     /// Replaces the locked file. If another file has the name by now, does nothing; the caller retries.
     fn replace(&mut self, older: &File) -> Result<(), Error> {
         let now = self.path.symlink_metadata();
-        let same =
-            |one: std::fs::Metadata, other: std::fs::Metadata| (one.dev(), one.ino()) == (other.dev(), other.ino());
-        let unchanged = now.is_ok_and(|now| older.metadata().is_ok_and(|older| same(now, older)));
+        let unchanged = now.is_ok_and(|now| older.metadata().is_ok_and(|older| is_same(&now, &older)));
         let Some(unnamed) = self.unnamed.take_if(|_| unchanged) else {
             return Ok(());
         };
@@ -165,11 +153,6 @@ impl FileStorage {
     }
 }
 
-/// Locks the reopened file after the program has closed its descriptor.
-fn lock(file: &File) -> io::Result<()> {
-    Ok(flock(file, FlockOperation::NonBlockingLockExclusive)?)
-}
-
 fn directory_of(path: &Path) -> &Path {
     match path.parent() {
         Some(directory) if !directory.as_os_str().is_empty() => directory,
@@ -186,18 +169,6 @@ impl Drop for FileStorage {
     }
 }
 
-/// Repeats a call interrupted by a signal, a limited number of times: some file systems restart the operation, and would never finish under
-/// frequent signals.
-fn repeated<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
-    for _ in 1..ATTEMPTS {
-        match call() {
-            Err(Errno::INTR) => {}
-            outcome => return outcome,
-        }
-    }
-    call()
-}
-
 impl Storage for FileStorage {
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         match <&[u8; HEADER_SIZE]>::try_from(bytes) {
@@ -211,26 +182,7 @@ impl Storage for FileStorage {
     }
 
     fn allocate(&mut self, length: u64) -> io::Result<()> {
-        // Beyond the limit on file sizes, the program would receive SIGXFSZ.
-        if getrlimit(Resource::Fsize).current.is_some_and(|limit| length > limit) {
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
-        // Some file systems allocate all free space before they detect that it is not enough.
-        let file = &*self.file.get()?;
-        let free = fstatvfs(file)?;
-        let there = file.metadata()?.len();
-        let more = length.saturating_sub(there);
-        if more > free.f_bavail.saturating_mul(free.f_frsize) {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        if more == 0 {
-            return self.set_length(length);
-        }
-        match repeated(|| fallocate(file, FallocateFlags::empty(), there, more)) {
-            Ok(()) => Ok(()),
-            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INTR) => self.set_length(length),
-            Err(error) => Err(error.into()),
-        }
+        if system::reserve(&*self.file.get()?, length)? { Ok(()) } else { self.set_length(length) }
     }
 
     fn path(&self) -> &Path {
@@ -255,23 +207,6 @@ fn not_created(directory: &Path, error: io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_interrupted_call_is_repeated_a_bounded_number_of_times() {
-        let mut calls = 0;
-        let mut interrupted = |times, then| {
-            calls = 0;
-            let outcome = repeated(|| {
-                calls += 1;
-                if calls > times { then } else { Err(Errno::INTR) }
-            });
-            (outcome, calls)
-        };
-        assert_eq!(interrupted(0, Ok(())), (Ok(()), 1));
-        assert_eq!(interrupted(3, Ok(())), (Ok(()), 4));
-        assert_eq!(interrupted(3, Err(Errno::NOSPC)), (Err(Errno::NOSPC), 4));
-        assert_eq!(interrupted(u32::MAX, Ok(())), (Err(Errno::INTR), ATTEMPTS));
-    }
 
     #[test]
     fn directory_errors_advise_a_remedy() {
