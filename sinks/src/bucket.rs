@@ -16,7 +16,7 @@
 
 mod words;
 
-use rustix::time::{ClockId, clock_gettime};
+use crate::system;
 use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
@@ -84,9 +84,7 @@ impl Bucket {
 
 /// Returns the current time in ns of `CLOCK_MONOTONIC` in the initial time namespace, which is the same in all processes.
 pub(crate) fn now() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
-    let own = (time.tv_sec.cast_unsigned()).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec.cast_unsigned());
-    own.saturating_add_signed(-offset())
+    system::monotonic().saturating_add_signed(-offset())
 }
 
 /// Returns how far `CLOCK_MONOTONIC` is ahead of the initial time namespace. A process with threads, like each sender, stays in its namespace

@@ -24,6 +24,14 @@
     allow(dead_code)
 )]
 
+#[cfg(all(
+    not(target_os = "linux"),
+    any(feature = "control", feature = "dt", feature = "replay", feature = "stream", feature = "udp")
+))]
+compile_error!(
+    "the features `control`, `dt`, `nats`, `stream` and `udp` are for Linux; `session` alone builds on this system"
+);
+
 mod accounting;
 mod bandwidth;
 mod bucket;
@@ -41,6 +49,8 @@ mod sink;
 #[cfg(feature = "stream")]
 pub mod stream;
 mod stream_stats;
+#[cfg_attr(not(target_os = "linux"), path = "system/elsewhere.rs")]
+mod system;
 mod text;
 mod trace_info;
 #[cfg(feature = "udp")]

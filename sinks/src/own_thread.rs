@@ -1,7 +1,6 @@
 //! The threads that this crate starts in the program: what each of them does first.
 
-use memmap2::MmapMut;
-use rustix::time::{ClockId, clock_gettime};
+use crate::system;
 use std::env;
 use std::io;
 use std::sync::mpsc::channel;
@@ -9,6 +8,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 use tracepoint_reader::secure_exec::secure;
 
+#[cfg(unix)]
 pub use tracepoint_ring::thread::block_signals;
 
 /// The environment variable that makes the threads keep the scheduling that they inherit, if it is set to anything but `0`.
@@ -75,7 +75,7 @@ pub fn spawn_traced<T: Send + 'static>(
 ///
 /// The function is boxed, so that the machinery of the standard library is compiled once for each type of results, not for each function.
 fn start<T: Send + 'static>(name: &str, body: Box<dyn FnOnce() -> T + Send>) -> io::Result<JoinHandle<T>> {
-    drop(MmapMut::map_anon(SIGNAL_STACK)?);
+    system::check_address_space(SIGNAL_STACK)?;
     let (begins, has_begun) = channel::<()>();
     let body = move || {
         drop(begins);
@@ -102,10 +102,11 @@ fn begin_traced() {
 /// Blocks all signals on the calling thread, so that the program's own threads handle them. Synchronous fault signals stay unblocked:
 /// blocking them would end the program. If this fails, a signal handler may run on this thread, as on any other.
 pub fn leave_signals_to_the_program() {
+    #[cfg(unix)]
     block_signals();
 }
 
-/// Processor time of the calling thread.
+/// Returns the processor time of the calling thread; 0 on Windows.
 pub fn cpu_time() -> Duration {
-    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
+    system::thread_cpu_time()
 }

@@ -1,23 +1,32 @@
 //! The output directory. It is kept open, so that it may be renamed and the working directory may change. A process with very many outputs closes it
 //! between accesses, and a program may close all descriptors; in these cases it must not be renamed.
 
+#[cfg_attr(not(target_os = "linux"), path = "directory/by_path.rs")]
+mod open_directory;
+
 use super::CtfError;
-use fileguard::{CheckedFd, ReopenableFd};
-use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, mkdirat, renameat};
-use rustix::io::Errno;
+use crate::system;
+use fileguard::CheckedFd;
+use open_directory::OpenDirectory;
 use std::fs::File;
-use std::io::{self, Write};
-use std::os::fd::OwnedFd;
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-/// The mode of directories in it, before the process's umask.
-const FOLDER: Mode = Mode::RWXU.union(Mode::RGRP).union(Mode::XGRP).union(Mode::ROTH).union(Mode::XOTH);
+/// How a file is opened for writing.
+#[derive(Clone, Copy, Debug)]
+enum Opening {
+    /// For appending; it must not exist.
+    New,
+    /// For appending; it exists.
+    Existing,
+    /// From its start on; it may exist.
+    Start,
+}
 
 #[derive(Debug)]
 pub(super) struct Directory {
     path: PathBuf,
-    open: ReopenableFd<OwnedFd>,
+    open: OpenDirectory,
 }
 
 impl Directory {
@@ -26,7 +35,7 @@ impl Directory {
         let failed = |action| move |source| CtfError::Io { action, path: path.to_owned(), source };
         let not_a_directory = || CtfError::NotADirectory(path.to_owned());
         std::fs::create_dir_all(path).map_err(|source| match source.kind() {
-            io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => not_a_directory(),
+            ErrorKind::AlreadyExists | ErrorKind::NotADirectory => not_a_directory(),
             _ => failed("make")(source),
         })?;
         let opened = Self::open(path).map_err(failed("open"))?;
@@ -38,7 +47,7 @@ impl Directory {
 
     /// Opens an existing directory.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self { path: path.to_owned(), open: ReopenableFd::open(path, FLAGS)? })
+        Ok(Self { path: path.to_owned(), open: OpenDirectory::open(path)? })
     }
 
     /// Closes it until the next access.
@@ -58,25 +67,20 @@ impl Directory {
 
     /// Creates a file, which must not exist, and opens it for appending.
     pub(super) fn create_file(&self, name: &str) -> io::Result<CheckedFd<File>> {
-        self.file(name, OFlags::APPEND | OFlags::CREATE | OFlags::EXCL)
+        self.open.file(name, Opening::New)
     }
 
     /// Opens an existing file for appending.
     pub(super) fn open_file(&self, name: &str) -> io::Result<CheckedFd<File>> {
-        self.file(name, OFlags::APPEND)
-    }
-
-    fn file(&self, name: &str, flags: OFlags) -> io::Result<CheckedFd<File>> {
-        let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
-        self.open.file(name, flags | OFlags::WRONLY | OFlags::NOFOLLOW, mode)
+        self.open.file(name, Opening::Existing)
     }
 
     /// Reserves disk space for a file that [`Directory::put_whole`] will write. If the space cannot be reserved, that call may fail.
     pub(super) fn reserve(&self, folder: &str, name: &str, bytes: u64) -> io::Result<()> {
         self.make_folder(folder)?;
-        let file = self.file(&temporary(folder, name), OFlags::CREATE)?;
+        let file = self.open.file(&temporary(folder, name), Opening::Start)?;
         // Not every file system supports this, and the disk may be full.
-        let _ = fallocate(&file, FallocateFlags::KEEP_SIZE, 0, bytes);
+        let _ = system::reserve(&file, 0, bytes);
         Ok(())
     }
 
@@ -95,10 +99,10 @@ impl Directory {
         let temporary = temporary(folder, name);
         let written = fileguard::retried(|| {
             // Written from the start, over the remains of an earlier attempt, so that the reserved space is used.
-            let file = self.file(&temporary, OFlags::CREATE)?;
+            let file = self.open.file(&temporary, Opening::Start)?;
             (&*file).write_all(bytes).and_then(|()| file.set_len(bytes.len() as u64))
         });
-        let moved = written.and_then(|()| self.open.at(|fd| renameat(fd, &temporary, fd, path)));
+        let moved = written.and_then(|()| self.open.rename(&temporary, path));
         if moved.is_err() {
             // The partial file is useless; if it cannot be removed, it stays.
             let _ = self.remove_file(&temporary);
@@ -108,7 +112,7 @@ impl Directory {
 
     /// Creates a subdirectory, which must not exist.
     pub(super) fn create_subdirectory(&self, name: &str) -> io::Result<Self> {
-        self.open.at(|fd| mkdirat(fd, name, FOLDER))?;
+        self.open.create_directory(name)?;
         self.open_subdirectory(name)
     }
 
@@ -118,7 +122,7 @@ impl Directory {
 
     /// Moves a file to another directory.
     pub(super) fn move_file(&self, name: &str, to: &Self) -> io::Result<()> {
-        fileguard::retried(|| Ok(renameat(self.open.get()?, name, to.open.get()?, name)?))
+        self.open.move_file(name, &to.open)
     }
 
     /// Removes the files of a trace in which nothing was recorded.
@@ -127,7 +131,7 @@ impl Directory {
         for name in [".account.json.new", ".metadata.new", "account.json"] {
             self.remove_file(&format!(".account/{name}"))?;
         }
-        unless(Errno::NOENT, self.open.remove_directory(".account"))
+        unless(ErrorKind::NotFound, self.open.remove_directory(".account"))
     }
 
     /// Like [`remove_contents_begun`](Self::remove_contents_begun), and removes the directory itself. Does nothing if it contains anything else.
@@ -156,7 +160,7 @@ impl Directory {
     /// the open directory, even if that was renamed and another one has its path.
     pub(super) fn remove_trace(&self, name: &str, metadata: &str) -> io::Result<()> {
         match self.open_subdirectory(name) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             opened => {
                 let trace = opened?;
                 trace.remove_file(metadata)?;
@@ -168,17 +172,17 @@ impl Directory {
 
     /// Removes a file, if it exists.
     fn remove_file(&self, name: &str) -> io::Result<()> {
-        unless(Errno::NOENT, self.open.remove_file(name))
+        unless(ErrorKind::NotFound, self.open.remove_file(name))
     }
 
     fn make_folder(&self, folder: &str) -> io::Result<()> {
-        unless(Errno::EXIST, self.open.at(|fd| mkdirat(fd, folder, FOLDER)))
+        unless(ErrorKind::AlreadyExists, self.open.create_directory(folder))
     }
 }
 
 /// Returns the result of a call, with the error `done` as success because nothing was left to do.
-fn unless(done: Errno, outcome: io::Result<()>) -> io::Result<()> {
-    outcome.or_else(|error| if Errno::from_io_error(&error) == Some(done) { Ok(()) } else { Err(error) })
+fn unless(done: ErrorKind, outcome: io::Result<()>) -> io::Result<()> {
+    outcome.or_else(|error| if error.kind() == done { Ok(()) } else { Err(error) })
 }
 
 /// Returns the name of a file until it is complete.

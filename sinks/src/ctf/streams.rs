@@ -8,13 +8,11 @@
 //! reserved otherwise.
 
 use super::directory::Directory;
+use crate::system::{file_size_limit, is_in_memory, reserve, truncate};
 use fileguard::GuardedFd;
-use rustix::fs::{FallocateFlags, fallocate, fstatfs};
-use rustix::io::Errno;
-use rustix::process::{Resource, getrlimit};
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::sync::Arc;
 use tracepoint_ring::channel::HEADER_SIZE;
 
@@ -23,8 +21,6 @@ const RESERVE: u64 = HEADER_SIZE as u64;
 /// Additional space reserved: this fraction of the file, up to a maximum in bytes.
 const AHEAD_PART: u64 = 4;
 const MAX_AHEAD: u64 = 4 << 20;
-/// The type of tmpfs reported by `statfs`.
-const TMPFS_MAGIC: u64 = 0x0102_1994;
 /// Minimum page size. Bytes beyond the last page of a piece are beyond a multiple of this.
 const PAGE: u64 = 4096;
 
@@ -61,10 +57,9 @@ impl Streams {
             other => {
                 let known = self.lengths.contains_key(name);
                 let file = if known { directory.open_file(name)? } else { directory.create_file(name)? };
-                let in_memory = || fstatfs(&file).is_ok_and(|of| u64::try_from(of.f_type) == Ok(TMPFS_MAGIC));
                 self.lengths
                     .entry(name.to_owned())
-                    .or_insert_with(|| Length { in_memory: in_memory(), ..Length::default() });
+                    .or_insert_with(|| Length { in_memory: is_in_memory(&file), ..Length::default() });
                 &mut other.insert((name.to_owned(), file.keep())).1
             }
         };
@@ -135,29 +130,29 @@ impl Length {
     /// Truncates the file after the pieces, including the reserved space.
     fn cut(&mut self, file: &File) -> io::Result<()> {
         self.reserved = 0;
-        file.set_len(self.whole)?;
+        truncate(file, self.whole)?;
         self.dirty = false;
         Ok(())
     }
 
     /// Reserves the space for the packet that ends the stream.
     fn reserve_end(&mut self, file: &File) -> io::Result<()> {
-        fallocate(file, FallocateFlags::KEEP_SIZE, self.whole, RESERVE)?;
+        reserve(file, self.whole, RESERVE)?;
         self.reserved = self.whole + RESERVE;
         Ok(())
     }
 
     /// Reserves the space for a piece before any of it is written.
     fn make_room(&mut self, file: &File, len: u64) -> io::Result<()> {
-        let reserve = if len > RESERVE { RESERVE } else { 0 };
-        let end = self.whole + len + reserve;
+        let after = if len > RESERVE { RESERVE } else { 0 };
+        let end = self.whole + len + after;
         // A write beyond the limit on file sizes would not only fail: it would send SIGXFSZ to the traced program, which may change its limit at any
         // time.
-        let limit = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
+        let limit = file_size_limit();
         if end > limit {
-            return Err(io::ErrorKind::FileTooLarge.into());
+            return Err(ErrorKind::FileTooLarge.into());
         }
-        if reserve == 0 || end <= self.reserved {
+        if after == 0 || end <= self.reserved {
             return Ok(());
         }
         let (from, ahead) = if self.in_memory {
@@ -170,11 +165,11 @@ impl Length {
         } else {
             (self.whole, (self.whole / AHEAD_PART).min(MAX_AHEAD).min(limit - end))
         };
-        let allocate = |ahead| fallocate(file, FallocateFlags::KEEP_SIZE, from, end + ahead - from);
-        let is_full = |errno| matches!(errno, Errno::NOSPC | Errno::DQUOT);
+        let allocate = |ahead| reserve(file, from, end + ahead - from);
+        let is_full = |error: &io::Error| matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
         self.reserved = match allocate(ahead) {
-            Err(errno) if is_full(errno) => match allocate(0) {
-                Err(errno) if is_full(errno) => return Err(errno.into()),
+            Err(error) if is_full(&error) => match allocate(0) {
+                Err(error) if is_full(&error) => return Err(error),
                 _ => end,
             },
             // Not every file system supports this; if not, the write itself fails.

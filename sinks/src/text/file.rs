@@ -1,20 +1,19 @@
 //! The file of a text sink.
 
-use fileguard::ReopenableFd;
-use rustix::fs::OFlags;
+use crate::system::AppendedFile;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// A file created by a [`TextSink`](crate::TextSink). It is reopened if the program closes its descriptor.
+/// A file created by a [`TextSink`](crate::TextSink). On Linux it is reopened if the program closes its descriptor.
 #[derive(Debug)]
-pub struct TextFile(ReopenableFd<File>);
+pub struct TextFile(AppendedFile);
 
 impl TextFile {
     /// Creates the file, which must not exist.
     pub(super) fn create(path: &Path) -> io::Result<Self> {
         let file = File::options().append(true).create_new(true).open(path)?;
-        Ok(Self(ReopenableFd::new(file, path, OFlags::WRONLY | OFlags::APPEND)?))
+        Ok(Self(AppendedFile::new(file, path)?))
     }
 }
 

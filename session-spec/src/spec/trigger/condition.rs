@@ -122,7 +122,14 @@ impl TriggerCondition {
     }
 }
 
+/// Returns `None`: triggers use the signals of Linux.
+#[cfg(not(target_os = "linux"))]
+pub fn signal_number(_name: &str) -> Option<i32> {
+    None
+}
+
 /// Returns the number of a signal that a trigger may use: one that the kernel leaves to programs.
+#[cfg(target_os = "linux")]
 pub fn signal_number(name: &str) -> Option<i32> {
     let name = name.strip_prefix("SIG").unwrap_or(name);
     match name {
