@@ -6,16 +6,23 @@ use std::io;
 use std::num::NonZero;
 use std::process::ExitCode;
 use thiserror::Error;
+#[cfg(target_os = "linux")]
 use tracepoint_collector::CollectError;
+#[cfg(target_os = "linux")]
 use tracepoint_controller::KernelError;
+#[cfg(target_os = "linux")]
 use tracepoint_controller::core_dump::CoreHandlerError;
+#[cfg(target_os = "linux")]
 use tracepoint_controller::trigger::TriggerError;
 use tracepoint_reader::convert::ConvertError;
 use tracepoint_reader::live::LiveError;
+#[cfg(target_os = "linux")]
 use tracepoint_reader::udp::DirectoryError;
 use tracepoint_reader::{ReadError, RecoverError};
+#[cfg(target_os = "linux")]
 use tracepoint_session_io::ControlError;
 use tracepoint_session_spec::TraceFilterError;
+#[cfg(target_os = "linux")]
 use tracepoint_sinks::SinkError;
 
 pub(crate) type VerbResult = Result<Outcome, Failure>;
@@ -118,10 +125,13 @@ pub(crate) enum Failure {
     Convert(#[from] ConvertError),
     #[error(transparent)]
     Selection(#[from] TraceFilterError),
+    #[cfg(target_os = "linux")]
     #[error(transparent)]
     Control(#[from] ControlError),
+    #[cfg(target_os = "linux")]
     #[error(transparent)]
     Kernel(#[from] KernelError),
+    #[cfg(target_os = "linux")]
     #[error(transparent)]
     Trigger(#[from] TriggerError),
     /// The command cannot be carried out; the text says why, and what to do.
@@ -130,18 +140,24 @@ pub(crate) enum Failure {
     /// The command line is invalid in a way that `clap` does not find.
     #[error("{0}")]
     Usage(String),
+    #[cfg(target_os = "linux")]
     #[error(transparent)]
     CoreHandler(#[from] CoreHandlerError),
+    #[cfg(target_os = "linux")]
     #[error(transparent)]
     Serve(#[from] SinkError),
+    #[cfg(target_os = "linux")]
     #[error(transparent)]
     Collect(#[from] CollectError),
+    #[cfg(target_os = "linux")]
     #[error(transparent)]
     Directory(#[from] DirectoryError),
     #[error(transparent)]
     Live(#[from] LiveError),
+    #[cfg(target_os = "linux")]
     #[error("{0}")]
     NoServer(String),
+    #[cfg(target_os = "linux")]
     #[error("cannot wait for signals: {0}")]
     Signal(io::Error),
     #[error("cannot write the output: {0}")]
@@ -151,7 +167,9 @@ pub(crate) enum Failure {
 impl Failure {
     const fn outcome(&self) -> Outcome {
         match self {
-            Self::NoServer(_) | Self::Live(LiveError::Connect { .. }) => Outcome::NoServer,
+            #[cfg(target_os = "linux")]
+            Self::NoServer(_) => Outcome::NoServer,
+            Self::Live(LiveError::Connect { .. }) => Outcome::NoServer,
             Self::Usage(_)
             | Self::Live(LiveError::Url { .. })
             | Self::Selection(TraceFilterError::Pattern { .. } | TraceFilterError::Level { .. }) => Outcome::Usage,

@@ -5,46 +5,69 @@
 //! Run the program `tracectl`. This library exists for its tests and for fuzzing, and has no stable API; programs use `tracepoint` instead.
 
 #![forbid(unsafe_code)]
+// Code that only the verbs of Linux use.
+#![cfg_attr(not(target_os = "linux"), allow(dead_code, unused_imports))]
 
 mod argument_error;
+#[cfg(target_os = "linux")]
 mod bandwidth;
+#[cfg_attr(not(target_os = "linux"), path = "candidates/elsewhere.rs")]
 mod candidates;
+#[cfg(target_os = "linux")]
 mod clean;
+#[cfg(target_os = "linux")]
 mod collect;
 mod completions;
 mod convert;
+#[cfg(target_os = "linux")]
 mod core_dump;
 mod counts;
 mod dt;
 mod export;
 mod failure;
 mod help;
+#[cfg_attr(not(target_os = "linux"), path = "interrupt/elsewhere.rs")]
 mod interrupt;
+#[cfg(target_os = "linux")]
 mod list;
 mod man;
 mod message;
+#[cfg(not(target_os = "linux"))]
+mod not_here;
 mod open;
 mod output;
 mod output_file;
 mod progress;
 mod query;
+#[cfg(target_os = "linux")]
 mod read;
+#[cfg(target_os = "linux")]
 mod record;
 mod recover;
 mod report;
+#[cfg_attr(not(target_os = "linux"), path = "run_directory/elsewhere.rs")]
+mod run_directory;
 mod selection;
+#[cfg(target_os = "linux")]
 mod serve;
+#[cfg(target_os = "linux")]
 mod session;
+#[cfg(target_os = "linux")]
 mod shared_key;
 mod slices;
+#[cfg(target_os = "linux")]
 mod state_dir;
 mod statistics;
 mod table;
 mod time_point;
+#[cfg(target_os = "linux")]
 mod top;
+#[cfg(target_os = "linux")]
 mod trigger;
 mod units;
+#[cfg(target_os = "linux")]
 mod usdt;
+#[cfg(target_os = "linux")]
 mod user;
 mod verb_groups;
 mod verbs;
@@ -52,10 +75,9 @@ mod verify;
 mod view;
 
 use clap::{FromArgMatches, Parser};
-use failure::{Failure, VerbResult};
+use failure::VerbResult;
 use std::ffi::OsString;
 use std::process::ExitCode;
-use tracepoint_run_dir::Rights;
 use verbs::verbs;
 
 /// The heading of options that all verbs share.
@@ -77,9 +99,11 @@ Examples:
     arg_required_else_help = true
 )]
 struct Arguments {
+    #[cfg(target_os = "linux")]
     /// Control the processes of USER, a name or number (root only); output of `record` stays owned by root
     #[arg(long, global = true, value_name = "USER", help_heading = GLOBAL)]
     user: Option<String>,
+    #[cfg(target_os = "linux")]
     /// The form of `--user` for `record`, which writes as root
     #[arg(long = user::BESIDE, hide = true, value_name = "USER:GROUP", value_parser = user::beside)]
     beside_root: Option<(u32, u32)>,
@@ -91,46 +115,46 @@ struct Arguments {
 }
 
 verbs! {
-    List(list::List),
-    Record(record::Record),
-    Remote(record::remote::Remote),
-    Create(session::create::Create),
-    Enable(session::enable::Enable),
-    Disable(session::disable::Disable),
-    Start(session::state::Start),
-    Stop(session::state::Stop),
-    Snapshot(session::snapshot::Snapshot),
-    Rotate(session::rotate::Rotate),
-    Status(session::status::Status),
-    Save(session::save::Save),
-    Load(session::load::Load),
-    Destroy(session::destroy::Destroy),
-    Trigger(trigger::set::Trigger),
-    Triggers(trigger::triggers::Triggers),
-    Untrigger(trigger::untrigger::Untrigger),
-    Listen(trigger::listen::Listen),
-    Notifications(trigger::notifications::Notifications),
-    Notify(core_dump::notify::Notify),
-    InstallCoreHandler(core_dump::install::InstallCoreHandler),
-    Bandwidth(bandwidth::Bandwidth),
-    Clean(clean::Clean),
+    "linux" List(list::List),
+    "linux" Record(record::Record),
+    "linux" Remote(record::remote::Remote),
+    "linux" Create(session::create::Create),
+    "linux" Enable(session::enable::Enable),
+    "linux" Disable(session::disable::Disable),
+    "linux" Start(session::state::Start),
+    "linux" Stop(session::state::Stop),
+    "linux" Snapshot(session::snapshot::Snapshot),
+    "linux" Rotate(session::rotate::Rotate),
+    "linux" Status(session::status::Status),
+    "linux" Save(session::save::Save),
+    "linux" Load(session::load::Load),
+    "linux" Destroy(session::destroy::Destroy),
+    "linux" Trigger(trigger::set::Trigger),
+    "linux" Triggers(trigger::triggers::Triggers),
+    "linux" Untrigger(trigger::untrigger::Untrigger),
+    "linux" Listen(trigger::listen::Listen),
+    "linux" Notifications(trigger::notifications::Notifications),
+    "linux" Notify(core_dump::notify::Notify),
+    "linux" InstallCoreHandler(core_dump::install::InstallCoreHandler),
+    "linux" Bandwidth(bandwidth::Bandwidth),
+    "linux" Clean(clean::Clean),
     View(view::View),
     Verify(verify::Verify),
     Stat(statistics::stat::Stat),
     Hist(statistics::hist::Hist),
-    Top(top::Top),
+    "linux" Top(top::Top),
     Report(report::Report),
     Recover(recover::Recover),
     Convert(convert::Convert),
     Export(export::Export),
     Query(query::Query),
     Dt(dt::Dt),
-    Usdt(usdt::Usdt),
+    "linux" Usdt(usdt::Usdt),
     Completions(completions::Completions),
     Man(man::Man),
-    Serve(serve::Serve),
-    Read(read::Read),
-    Collect(collect::Collect),
+    "linux" Serve(serve::Serve),
+    "linux" Read(read::Read),
+    "linux" Collect(collect::Collect),
 }
 
 /// The program `tracectl`.
@@ -150,24 +174,12 @@ pub fn exit_code_of(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 fn run(arguments: impl IntoIterator<Item = OsString>) -> VerbResult {
     let parsed = help::command().try_get_matches_from(arguments);
     let parsed = parsed.and_then(|matches| Arguments::from_arg_matches(&matches));
-    let Arguments { user, beside_root, color, mut verb } = match parsed {
+    let arguments = match parsed {
         Ok(arguments) => arguments,
         Err(error) => return help::show(&error),
     };
-    color.apply();
-    if let Verb::Record(record) = &verb
-        && user.is_some()
-        && record.is_on_hosts()
-    {
-        let text = "`--user` does not apply to hosts of `--on`; name the user there: `--on USER@HOST`";
-        return Err(Failure::Usage(text.to_owned()));
-    }
-    let stays_root = matches!(&verb, Verb::Record(record) if !record.starts_a_command());
-    if let Some(user) = &user {
-        match user::become_user(user, stays_root)? {}
-    }
-    if let (Verb::Record(record), Some((user, group))) = (&mut verb, beside_root) {
-        record.rights = Rights::beside_root(user, group)?;
-    }
-    verb.run()
+    arguments.color.apply();
+    #[cfg(target_os = "linux")]
+    let arguments = user::changed(arguments)?;
+    arguments.verb.run()
 }

@@ -5,11 +5,13 @@
 use crate::failure::{Failure, Outcome, VerbResult};
 use clap::Args;
 use std::env;
+use std::env::consts::EXE_EXTENSION;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::process::Command;
 
+/// The name of the program, without the extension of executables that Windows has.
 const PROGRAM: &str = "tracectl-query";
 
 /// Queries traces by SQL: runs `tracectl-query`
@@ -38,7 +40,10 @@ impl Query {
 
 /// Runs the program, and ends with its status.
 pub(crate) fn run(arguments: &[OsString]) -> VerbResult {
-    let beside = env::current_exe().ok().map(|own| own.with_file_name(PROGRAM)).filter(|path| path.is_file());
+    let beside = env::current_exe()
+        .ok()
+        .map(|own| own.with_file_name(PROGRAM).with_extension(EXE_EXTENSION))
+        .filter(|path| path.is_file());
     let program = beside.unwrap_or_else(|| PathBuf::from(PROGRAM));
     let status = Command::new(program).args(arguments).status().map_err(|error| {
         let reason = match error.kind() {

@@ -3,14 +3,13 @@
 use crate::failure::{Outcome, VerbResult};
 use crate::progress::Bar;
 use crate::table::{Table, number, text};
-use crate::{message, output};
+use crate::{message, output, run_directory};
 use anstyle::Style;
 use clap::Args;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use tracepoint_controller::Controller;
 use tracepoint_reader::RecoverySummary;
 use tracepoint_reader::recover::{Progress, RecoveredProcess, recover_with, snapshot_with};
 
@@ -101,11 +100,7 @@ impl Recover {
     /// The directory, or the session directory if the name of a session was given. An existing directory of that name takes precedence.
     fn directory(&self) -> PathBuf {
         let name = self.directory.to_str().filter(|name| !name.contains('/') && !self.directory.exists());
-        let controller = name.and_then(|_| Controller::find().ok());
-        controller
-            .zip(name)
-            .and_then(|(controller, name)| controller.session_directory(name))
-            .unwrap_or_else(|| self.directory.clone())
+        name.and_then(run_directory::of_session).unwrap_or_else(|| self.directory.clone())
     }
 
     fn write_json(&self, directory: &Path, recovered: &RecoverySummary) -> io::Result<()> {

@@ -4,11 +4,14 @@ mod chart;
 mod groups;
 mod heat_map;
 pub(crate) mod hist;
+#[cfg(target_os = "linux")]
 mod listen;
+#[cfg_attr(not(target_os = "linux"), path = "statistics/no_programs.rs")]
 pub(crate) mod live;
 mod operands;
 mod pass;
 mod picture;
+#[cfg(target_os = "linux")]
 mod prometheus;
 pub(crate) mod stat;
 mod summary;

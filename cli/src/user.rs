@@ -2,6 +2,7 @@
 
 use crate::argument_error::ArgumentError;
 use crate::failure::Failure;
+use crate::{Arguments, Verb};
 use rustix::process::geteuid;
 use std::convert::Infallible;
 use std::env;
@@ -10,6 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
+use tracepoint_run_dir::Rights;
 use tracepoint_run_dir::users::User;
 
 /// The option of `Arguments`.
@@ -18,10 +20,30 @@ const OPTION: &str = "--user";
 /// The hidden option of a command that stays root and acts as this user on the user's files: user and group, by number.
 pub(crate) const BESIDE: &str = "beside-root";
 
+/// Applies the options of this module: acts as the user, if one is given, and returns the arguments otherwise.
+pub(crate) fn changed(mut arguments: Arguments) -> Result<Arguments, Failure> {
+    let Arguments { user, beside_root, verb, .. } = &mut arguments;
+    if let Verb::Record(record) = verb
+        && user.is_some()
+        && record.is_on_hosts()
+    {
+        let text = "`--user` does not apply to hosts of `--on`; name the user there: `--on USER@HOST`";
+        return Err(Failure::Usage(text.to_owned()));
+    }
+    if let Some(user) = user {
+        let stays_root = matches!(verb, Verb::Record(record) if !record.starts_a_command());
+        match become_user(user, stays_root)? {}
+    }
+    if let (Verb::Record(record), Some((user, group))) = (verb, *beside_root) {
+        record.rights = Rights::beside_root(user, group)?;
+    }
+    Ok(arguments)
+}
+
 /// Re-executes this command without `--user`, with the rights of the user and the user's group only: its files belong to the user, and
 /// it cannot read files reserved for root. If it `stays_root`, it acts as the user only when it accesses the user's processes. Returns
 /// only on failure.
-pub(crate) fn become_user(name: &str, stays_root: bool) -> Result<Infallible, Failure> {
+fn become_user(name: &str, stays_root: bool) -> Result<Infallible, Failure> {
     if !geteuid().is_root() {
         return Err(Failure::Refused(format!(
             "only root can use {OPTION}: leave it out, or run the command with `sudo`"

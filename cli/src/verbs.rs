@@ -1,11 +1,19 @@
 //! The enumeration of verbs.
 
-/// Defines the enumeration `Verb`, in the order of `--help`, and its `run`. Each verb is a struct of its arguments with a method `run`.
+/// Defines the enumeration `Verb`, in the order of `--help`, and its `run`. Each verb is a struct of its arguments with a method `run`. A verb behind
+/// the name of a system is refused on other systems.
 macro_rules! verbs {
-    ($($verb:ident($arguments:ty),)*) => {
+    ($($($system:literal)? $verb:ident($arguments:ty),)*) => {
         #[derive(Debug, clap::Subcommand)]
         enum Verb {
-            $($verb($arguments),)*
+            $(
+                $(#[cfg(target_os = $system)])?
+                $verb($arguments),
+                $(
+                    #[cfg(not(target_os = $system))]
+                    $verb(crate::not_here::NotHere),
+                )?
+            )*
         }
 
         impl Verb {

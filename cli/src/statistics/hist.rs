@@ -1,26 +1,22 @@
 //! `tracectl hist`: distributions of field values, or of the times between two events.
 
+#[cfg_attr(not(target_os = "linux"), path = "hist/no_programs.rs")]
+mod programs;
+
 use super::heat_map::{HeatMap, Slice, Slices};
-use super::live::heat_map::{LiveMap, MapOutput};
-use super::live::hist::{HistView, only_one};
-use super::live::metrics::{MetricsView, Scope};
-use super::live::{Form, LiveArguments, Target, View};
+use super::live::LiveArguments;
 use super::operands::{self, First};
 use super::pass::{Input, Order};
 use super::picture::{self, draw};
-use super::prometheus::{self, Source};
 use super::summary::summaries;
 use super::text::write;
 use crate::failure::{Failure, VerbResult};
-use crate::message;
 use crate::output;
 use crate::selection::{EventSelection, TimeSelection};
 use clap::Args;
 use serde::Serialize;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tracepoint_probes::{Measure, Snapshot, StatisticSpec};
-use tracepoint_session_io::statistics::SessionStatistics;
 
 /// Shows the distribution of a field or of a latency
 ///
@@ -128,11 +124,7 @@ impl Hist {
         };
         for (snapshot, statistic) in snapshots.into_iter().zip(&statistics) {
             if self.prometheus {
-                let (statistic, results) = (&snapshot.statistic, &snapshot.results);
-                let fields = if self.by.is_empty() { prometheus::fields_of(statistic) } else { self.by.clone() };
-                let source = Source { event: "", statistic, fields, filter: None, results };
-                let metrics = prometheus::metrics(&[source], Some(seen.lost));
-                write!(output::raw(), "{}", metrics.into_text())?;
+                self.write_metrics(&snapshot, seen.lost)?;
             } else {
                 self.write(&paths, snapshot, statistic.is_duration(), map.as_ref())?;
             }
@@ -144,34 +136,6 @@ impl Hist {
     fn grouped(&self, spec: StatisticSpec) -> StatisticSpec {
         let spec = spec.max_groups(self.groups);
         if self.by.is_empty() { spec } else { spec.by(self.by.iter().cloned()) }
-    }
-
-    fn run_live(&self, target: Target, spec: Option<StatisticSpec>) -> VerbResult {
-        if self.times.is_given() {
-            let text = "`--since` and `--until` are for recorded traces: leave the option out";
-            return Err(Failure::Usage(text.to_owned()));
-        }
-        let is_named = matches!(target, Target::Session(_));
-        let form = if self.json { Form::Json } else { Form::Text };
-        let only = spec.as_ref().map(|spec| spec.measure().clone());
-        let spec = spec.unwrap_or_else(|| StatisticSpec::new(Measure::Count));
-        if self.prometheus {
-            let scope = if is_named { Scope::Distributions(only) } else { Scope::Whole };
-            return self.live.run(target, &spec, &mut MetricsView(scope));
-        }
-        if self.heat_map {
-            let output = match &self.output {
-                Some(file) => MapOutput::Picture(file),
-                None if self.json => MapOutput::Json,
-                None => MapOutput::Text,
-            };
-            let interval = self.live.programs.interval;
-            return self.live.run(target, &spec, &mut LiveMap::new(output, only, interval, self.columns()));
-        }
-        if let Some(file) = &self.output {
-            return self.live.run(target, &spec, &mut LivePicture { file, only });
-        }
-        self.live.run(target, &spec, &mut HistView::new(form, is_named, only))
     }
 
     /// Maximum number of columns of a heat map.
@@ -199,20 +163,6 @@ impl Hist {
             return Ok(output::json(&Object { snapshot: &snapshot, slices })?);
         }
         write(&mut output::styled(), snapshot, is_duration, map)
-    }
-}
-
-/// Writes a picture of running programs, and rewrites it at each interval.
-struct LivePicture<'a> {
-    file: &'a Path,
-    only: Option<Measure>,
-}
-
-impl View for LivePicture<'_> {
-    fn show(&mut self, statistics: &SessionStatistics) -> Result<(), Failure> {
-        let programs = message::counted(statistics.processes.len() as u64, "program");
-        let shown = only_one(statistics, self.only.as_ref())?;
-        draw(shown.snapshot, shown.is_duration, None, &programs, self.file)
     }
 }
 

@@ -2,7 +2,6 @@
 
 mod connection;
 
-use crate::argument_error::ArgumentError;
 use crate::failure::{Failure, Outcome, VerbResult};
 use crate::interrupt::WaitingInterrupt;
 use crate::message;
@@ -10,7 +9,7 @@ use connection::{Connection, Step};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
 use tracepoint_collector::prometheus::Metrics;
 
@@ -18,14 +17,6 @@ use tracepoint_collector::prometheus::Metrics;
 const MAX: usize = 64;
 /// Pause before the next attempt after a failed accept.
 const PAUSE: Duration = Duration::from_millis(100);
-
-/// Parses `PORT` or `ADDRESS:PORT`.
-pub(super) fn address(text: &str) -> Result<SocketAddr, ArgumentError> {
-    let port = text.parse().map(|port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
-    port.or_else(|_| text.parse()).map_err(|_| {
-        "expected a port or an address with a port, for example `9464`, `192.0.2.7:9464` or `[::1]:9464`".into()
-    })
-}
 
 /// Answers requests with `metrics` until Ctrl-C. If `metrics` fails, the answer is an error, and the next request tries again.
 pub(super) fn serve(address: SocketAddr, metrics: impl Fn() -> Result<Metrics, Failure>) -> VerbResult {

@@ -1,14 +1,14 @@
 //! `tracectl stat`: counts events.
 
+#[cfg_attr(not(target_os = "linux"), path = "stat/no_programs.rs")]
+mod programs;
+
 use super::groups::Cells;
-use super::listen;
-use super::live::metrics::{MetricsView, Scope};
-use super::live::stat::StatView;
-use super::live::{Form, LiveArguments, Target};
+use super::live::LiveArguments;
 use super::pass::{Input, Order, PassSummary};
-use super::prometheus::{self, Source};
 use super::summary::{statistic, summaries};
 use super::text::named;
+use crate::argument_error::ArgumentError;
 use crate::failure::{Failure, VerbResult};
 use crate::output;
 use crate::selection::{EventSelection, TimeSelection};
@@ -18,10 +18,9 @@ use clap::Args;
 use serde_json::json;
 use std::collections::HashMap;
 use std::io::Write;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
-use tracepoint_collector::prometheus::Metrics;
 use tracepoint_probes::snapshot::{Results, Rows};
 use tracepoint_probes::{GroupKey, Measure, StatisticSpec};
 use tracepoint_reader::metadata::EventClass;
@@ -79,7 +78,7 @@ pub(crate) struct Stat {
     prometheus: bool,
     /// Serve the same over HTTP until Ctrl-C; the traces, or the statistics of the programs, are read for each request. A port alone is on 127.0.0.1;
     /// port 0: any free one
-    #[arg(long, help_heading = "Form of the output", value_name = "[ADDR:]PORT", value_parser = listen::address, conflicts_with_all = ["json", "csv", "prometheus"])]
+    #[arg(long, help_heading = "Form of the output", value_name = "[ADDR:]PORT", value_parser = address, conflicts_with_all = ["json", "csv", "prometheus"])]
     listen: Option<SocketAddr>,
     #[command(flatten)]
     live: LiveArguments,
@@ -139,39 +138,15 @@ impl Stat {
             return self.run_live(target);
         }
         if let Some(address) = self.listen {
-            return listen::serve(address, || Ok(self.metrics(&self.count()?)));
+            return self.serve(address);
         }
         let counted = self.count()?;
         if self.prometheus {
-            write!(output::raw(), "{}", self.metrics(&counted).into_text())?;
+            self.write_metrics(&counted)?;
         } else {
             self.write(&counted)?;
         }
         Ok(counted.seen.report())
-    }
-
-    fn run_live(&self, target: Target) -> VerbResult {
-        let is_named = matches!(target, Target::Session(_));
-        if is_named && !self.by.is_empty() {
-            return Err(Failure::Usage("the rules of a session say how it groups events: leave out `--by`".to_owned()));
-        }
-        if self.times.is_given() {
-            let text = "`--since` and `--until` are for recorded traces: leave the option out";
-            return Err(Failure::Usage(text.to_owned()));
-        }
-        let scope = if is_named || self.by.is_empty() { Scope::Events } else { Scope::Whole };
-        if let Some(address) = self.listen {
-            return self.live.serve(target, &self.spec(&self.by), address, &scope);
-        }
-        if self.prometheus {
-            return self.live.run(target, &self.spec(&self.by), &mut MetricsView(scope));
-        }
-        let form = match (self.json, self.csv) {
-            (true, _) => Form::Json,
-            (_, true) => Form::Csv(self.cells),
-            _ => Form::Text,
-        };
-        self.live.run(target, &self.spec(&self.by), &mut StatView::new(form, is_named, self.by.clone()))
     }
 
     fn count(&self) -> Result<EventCounts, Failure> {
@@ -208,15 +183,6 @@ impl Stat {
             _ => Rows::default(),
         };
         Ok((rows, seen))
-    }
-
-    fn metrics(&self, counted: &EventCounts) -> Metrics {
-        let by_name = ["event".to_owned()];
-        let spec = self.spec(if self.by.is_empty() { &by_name } else { &self.by });
-        let (statistic, results) = (spec.to_string(), Results::Count(counted.rows.clone()));
-        let fields = spec.group_fields().to_vec();
-        let source = Source { event: "", statistic: &statistic, fields, filter: None, results: &results };
-        prometheus::metrics(&[source], Some(counted.seen.lost))
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
@@ -262,4 +228,12 @@ impl Stat {
         }
         Ok(())
     }
+}
+
+/// Parses `PORT` or `ADDRESS:PORT`.
+fn address(text: &str) -> Result<SocketAddr, ArgumentError> {
+    let port = text.parse().map(|port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
+    port.or_else(|_| text.parse()).map_err(|_| {
+        "expected a port or an address with a port, for example `9464`, `192.0.2.7:9464` or `[::1]:9464`".into()
+    })
 }

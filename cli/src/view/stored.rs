@@ -7,6 +7,7 @@ use crate::failure::{Failure, VerbResult};
 use crate::interrupt::Interrupt;
 use crate::message::{self, counted};
 use crate::open::open;
+use crate::run_directory;
 use crate::time_point::Context;
 use std::collections::{HashSet, VecDeque};
 use std::ops::ControlFlow;
@@ -14,7 +15,6 @@ use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
 use tracepoint_reader::{DtSummary, DtTrace, Follow, Item, PollResult};
-use tracepoint_run_dir::RunDir;
 use tracepoint_session_spec::check_fields;
 
 /// Pause before files are polled again.
@@ -70,8 +70,8 @@ impl View {
         let stop = Interrupt::once()?;
         let mut tail = self.tail.map(Tail::new);
         let mut follow = Follow::open(&self.paths, begin)?;
-        if let Ok(run_directory) = RunDir::find() {
-            follow = follow.run_directory(run_directory.path());
+        if let Some(run_directory) = run_directory::path() {
+            follow = follow.run_directory(&run_directory);
         }
         while !stop.is_requested() {
             if follow.has_caught_up() {

@@ -2,7 +2,7 @@
 
 use crate::failure::Outcome;
 use crate::message;
-use tracepoint_controller::rings_behind;
+use crate::run_directory::rings_behind;
 use tracepoint_reader::Trace;
 use tracepoint_reader::account::ACCOUNT_PATH;
 
