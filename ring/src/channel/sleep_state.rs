@@ -38,6 +38,12 @@ impl SleepState {
         self.0.store(AWAKE, Ordering::Relaxed);
     }
 
+    /// Returns whether the consumer has announced its sleep, and nobody has woken it since.
+    #[cfg(not(any(linux_kernel, loom)))]
+    pub(super) fn is_asleep(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == ASLEEP
+    }
+
     /// Returns whether the caller, who has counted a closed packet before, must wake the consumer. `true` for one caller after each announcement.
     pub(super) fn must_wake(&self) -> bool {
         // W2: pairs with W1 in `announce`.

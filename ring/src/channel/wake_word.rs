@@ -1,4 +1,4 @@
-//! Wakes the consumer of a channel when it is needed: a futex on a word of shared memory.
+//! Wakes the consumer of a channel when it is needed: on Linux a futex on a word of shared memory.
 //!
 //! The owner of a ring calls [`WakeWord::wake`] when it has closed a packet and at least half of its ring waits to be drained. A thread also calls it
 //! when it takes one of the last spare rings, or finds none. If the consumer sleeps, this is one system call, `futex(FUTEX_WAKE)`;
@@ -113,21 +113,41 @@ mod futex {
     }
 }
 
-/// Without futexes, the consumer always sleeps for the full time.
+/// Without futexes, all consumers of this process sleep on one condition variable.
 #[cfg(not(linux_kernel))]
 mod futex {
     use super::SleepState;
-    use std::time::Duration;
+    use std::sync::{Condvar, Mutex, PoisonError};
+    use std::time::{Duration, Instant};
 
-    pub(super) fn wake(_: &SleepState) {}
+    static LOCK: Mutex<()> = Mutex::new(());
+    static IS_AWAKE: Condvar = Condvar::new();
+    /// Interval at which a sleeping consumer compares its word, in case that it was not notified.
+    const COMPARE: Duration = Duration::from_millis(20);
 
-    pub(super) fn sleep(_: &SleepState, time: Duration) -> bool {
-        std::thread::sleep(time);
-        false
+    /// Does not wait for the lock, which the thread may hold if this is a signal handler. If a consumer holds it, which is between its
+    /// comparison and its sleep, the notification may be too early.
+    pub(super) fn wake(_: &SleepState) {
+        let lock = LOCK.try_lock();
+        IS_AWAKE.notify_all();
+        drop(lock);
+    }
+
+    pub(super) fn sleep(state: &SleepState, time: Duration) -> bool {
+        let began = Instant::now();
+        let mut lock = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+        while state.is_asleep() {
+            let left = time.saturating_sub(began.elapsed());
+            if left.is_zero() {
+                return false;
+            }
+            lock = IS_AWAKE.wait_timeout(lock, left.min(COMPARE)).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
     }
 }
 
-#[cfg(all(test, linux_kernel))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::sync::Arc;
@@ -156,6 +176,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(linux_kernel)]
     fn waking_leaves_errno_alone() {
         let word = WakeWord::default();
         // SAFETY: the thread's own `errno`.
