@@ -47,6 +47,11 @@ macro_rules! __tracepoint_list {
             #[$crate::__macro_support::linkme::distributed_slice($crate::__macro_support::$table)]
             #[linkme(crate = $crate::__macro_support::linkme)]
             static __TRACEPOINT_ENTRY: &$crate::__macro_support::$ty = &$listed;
+            // GNU's linker for Windows drops sections to which nothing refers, the tables included. It keeps this one, which nothing reads.
+            #[cfg(all(windows, target_env = "gnu"))]
+            #[used]
+            #[unsafe(link_section = ".jcr")]
+            static __TRACEPOINT_KEPT: &&$crate::__macro_support::$ty = &__TRACEPOINT_ENTRY;
         };
     };
 }
