@@ -1,6 +1,7 @@
 //! Acknowledgement of a session by a process: `acks/PID-START.json`, which its agent writes.
 
 mod counters;
+#[cfg(target_os = "linux")]
 pub mod files;
 mod state_dump;
 

@@ -23,37 +23,60 @@
 
 // Allowed in the modules that map ring files and statistics files, or call the C library.
 #![deny(unsafe_code)]
+// Code that only files use.
+#![cfg_attr(not(target_os = "linux"), allow(dead_code))]
 
 pub mod ack;
+#[cfg(target_os = "linux")]
 pub mod app;
+#[cfg_attr(not(target_os = "linux"), path = "elsewhere/bandwidth.rs")]
 pub mod bandwidth;
+#[cfg(target_os = "linux")]
 pub mod bell;
+#[cfg(target_os = "linux")]
 pub mod boot_file;
+#[cfg_attr(not(target_os = "linux"), path = "elsewhere/clock.rs")]
 pub mod clock;
+#[cfg(target_os = "linux")]
 pub mod credentials;
+#[cfg(target_os = "linux")]
 pub mod group;
+#[cfg(target_os = "linux")]
 pub mod json;
 pub mod layout;
+#[cfg(target_os = "linux")]
 pub mod local_socket;
+#[cfg(target_os = "linux")]
 pub mod lock;
 pub mod notice;
+#[cfg_attr(not(target_os = "linux"), path = "elsewhere/own_process.rs")]
 pub mod own_process;
+#[cfg(target_os = "linux")]
 pub mod owner_pipe;
+#[cfg_attr(not(target_os = "linux"), path = "elsewhere/private_dir.rs")]
 pub mod private_dir;
+#[cfg(target_os = "linux")]
 pub mod rights;
 pub mod ring_files;
 mod ring_identity;
+#[cfg_attr(not(target_os = "linux"), path = "elsewhere/rundir.rs")]
 pub mod rundir;
+#[cfg_attr(not(target_os = "linux"), path = "elsewhere/session_dir.rs")]
 pub mod session_dir;
 pub mod stream_status;
+#[cfg_attr(not(target_os = "linux"), path = "elsewhere/tsc.rs")]
 pub mod tsc;
+#[cfg(target_os = "linux")]
 pub mod users;
 
 pub use ack::{Ack, AckState, Counters, OverBudget, RotationResult, RuleAck, StateDumpStatus, TriggerAck};
+#[cfg(target_os = "linux")]
 pub use app::{AppStatus, ApplicationInfo, ArgumentInfo, FieldInfo, TracepointInfo, TracepointKind};
+#[cfg(target_os = "linux")]
 pub use bandwidth::BandwidthUse;
 pub use notice::Notice;
 pub use private_dir::DirError;
+#[cfg(target_os = "linux")]
 pub use rights::Rights;
 pub use rundir::{RunDir, RunDirError};
 pub use session_dir::RingDirError;

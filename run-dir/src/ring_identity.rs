@@ -1,10 +1,6 @@
 //! The identity page of a ring file: process, session and channel.
 
 use crate::own_process;
-use std::fs::File;
-use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use tracepoint_reader::internal::boot_id;
 use tracepoint_reader::process;
@@ -47,10 +43,10 @@ impl Identity {
         page.put(STARTED, &process::started().to_le_bytes());
         page.put(BOOT_ID, &boot_id().unwrap_or_default());
         page.put(PID_NAMESPACE, &process::own_pid_namespace().to_le_bytes());
-        page.put_text(&EXECUTABLE, own_process::executable().as_bytes());
+        page.put_text(&EXECUTABLE, own_process::executable().as_encoded_bytes());
         page.put_text(&HOSTNAME, &own_process::hostname());
         page.put_text(&SESSION, session.as_bytes());
-        page.put_text(&METADATA, metadata.as_os_str().as_bytes());
+        page.put_text(&METADATA, metadata.as_os_str().as_encoded_bytes());
         page
     }
 
@@ -74,7 +70,9 @@ impl Identity {
 }
 
 /// Returns the pid namespace of the process whose ring is in `file`; 0 if unknown.
-pub(crate) fn pid_namespace_of(file: &File) -> io::Result<u64> {
+#[cfg(target_os = "linux")]
+pub(crate) fn pid_namespace_of(file: &std::fs::File) -> std::io::Result<u64> {
+    use std::os::unix::fs::FileExt;
     let mut bytes = [0; 8];
     file.read_exact_at(&mut bytes, PID_NAMESPACE as u64)?;
     Ok(u64::from_le_bytes(bytes))

@@ -19,14 +19,18 @@ mod flushed;
 mod lease;
 mod ledger;
 mod leftover;
+mod memory_sum;
+mod options;
 mod outputs;
 mod remote;
 mod wake;
 
 pub use error::RingDirError;
 pub use flushed::FlushedFile;
-pub use ledger::{MEMORY, MEMORY_SIZE, MemorySum};
+pub use ledger::{MEMORY, MEMORY_SIZE};
 pub use leftover::{UnusedRings, unused};
+pub use memory_sum::MemorySum;
+pub use options::{KeepDead, Options, Place};
 pub use outputs::{beside_rings, listed_outputs, rings_of_output};
 pub use remote::{RemoteDir, RemoteRingDirs};
 pub use wake::{WAKE, WAKE_SIZE, open as open_wake_file};
@@ -55,43 +59,6 @@ const CONSUMER: &str = "consumer";
 /// Magic numbers of the file systems that keep files in memory (`statfs(2)`).
 const TMPFS: u64 = 0x0102_1994;
 const RAMFS: u64 = 0x8584_58f6;
-
-/// Location of a session's directory.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Place {
-    /// In the run directory, under the session's name.
-    #[default]
-    RunDir,
-    /// At this path.
-    At(PathBuf),
-}
-
-/// Configuration of a session's directory.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The location.
-    pub place: Place,
-    /// True if it may be on a disk file system.
-    pub allow_disk: bool,
-    /// Limits on the kept directories of dead processes.
-    pub keep_dead: KeepDead,
-}
-
-/// Limits on the kept directories of dead processes, newest first: their number, and the sum of their rings in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeepDead {
-    /// The number of directories.
-    pub processes: usize,
-    /// The sum of their rings, in bytes.
-    pub bytes: u64,
-}
-
-impl KeepDead {
-    /// No limits.
-    pub const ALL: Self = Self { processes: usize::MAX, bytes: u64::MAX };
-    /// Keeps no directory.
-    pub const NONE: Self = Self { processes: 0, bytes: 0 };
-}
 
 /// The directory of this process in a session.
 #[derive(Debug)]

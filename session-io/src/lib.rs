@@ -22,14 +22,19 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(target_os = "linux")]
 mod error;
 pub mod outputs;
+#[cfg(target_os = "linux")]
 pub mod owner;
 pub mod sink_features;
 mod snapshot;
 pub mod statistics;
+#[cfg(target_os = "linux")]
 pub mod store;
+#[cfg(target_os = "linux")]
 pub mod trigger;
 
+#[cfg(target_os = "linux")]
 pub use error::ControlError;
 pub use snapshot::SnapshotSummary;

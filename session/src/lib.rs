@@ -37,7 +37,10 @@
 
 // Allowed in the modules that follow forks and the end of the process, and that handle the signals of triggers.
 #![deny(unsafe_code)]
+// Code that only the agent and sessions in files use.
+#![cfg_attr(not(target_os = "linux"), allow(dead_code, unused_imports))]
 
+#[cfg_attr(not(target_os = "linux"), path = "agent/elsewhere.rs")]
 mod agent;
 mod budget;
 mod catalog;
@@ -53,6 +56,7 @@ mod session_dirs;
 mod state;
 mod statistics;
 pub mod testing;
+#[cfg_attr(not(target_os = "linux"), path = "trigger/elsewhere.rs")]
 mod trigger;
 
 pub use agent::{Agent, AgentBuilder, AgentError};

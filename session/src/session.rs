@@ -13,6 +13,7 @@ mod channels;
 mod enabled_events;
 mod ended;
 mod error;
+#[cfg_attr(not(target_os = "linux"), path = "session/in_code/elsewhere.rs")]
 mod in_code;
 mod panic_snapshot;
 mod pending_summary;

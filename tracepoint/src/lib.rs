@@ -129,6 +129,9 @@ assert_eq!((paid.fired, paid.recorded), (1, 1));
 //! | other Unix | a flag | fences | the same |
 //! | others | a flag | fences | destructors of thread-locals; no fork |
 //!
+//! Sessions in code run on Linux, macOS and Windows; on the latter two their rings are in memory, and their sinks are CTF directories, text and
+//! those of the program. The agent, and the features `control`, `dt`, `nats`, `stream` and `udp`, are for Linux.
+//!
 //! A patched site is switched by overwriting one instruction of the program's code, through `/proc/self/mem` or, if that is not permitted, by making
 //! the page writable for a short time. A process that may do neither cannot switch patched sites: registering fails with a [`SiteSwitchError`](probe::SiteSwitchError),
 //! and the feature `flag-sites` is for such processes. [`runtime::platform`] returns the mechanisms that a process uses.

@@ -40,8 +40,10 @@
 
 pub use tracepoint_core::channel::{ConfigError, TooManyEvents};
 pub use tracepoint_reader::{ReadError, RecoverError};
+#[cfg(target_os = "linux")]
+pub use tracepoint_run_dir::Rights;
 pub use tracepoint_run_dir::{
-    Counters, DirError, Notice, OverBudget, Rights, RingDirError, RunDir, RunDirError, StateDumpStatus,
+    Counters, DirError, Notice, OverBudget, RingDirError, RunDir, RunDirError, StateDumpStatus,
 };
 pub use tracepoint_session::{
     Agent, AgentBuilder, AgentError, Channel, Dump, Session, SessionBuilder, SessionError, SinkFailure, StateDump,

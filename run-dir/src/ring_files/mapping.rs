@@ -1,12 +1,12 @@
 //! Ring memory: mapped from a file, or anonymous.
 #![expect(unsafe_code, reason = "maps files, and implements the unsafe trait RingMemory")]
 
-use super::allocate;
+#[cfg_attr(not(target_os = "linux"), path = "mapping/elsewhere.rs")]
+mod system;
+
 use super::reservation::Reservation;
-use crate::session_dir::{MemorySum, ProcessDir};
-use fileguard::MappingGuard;
-use memmap2::{Advice, MmapOptions, MmapRaw, UncheckedAdvice};
-use std::fs::File;
+use crate::session_dir::ProcessDir;
+use memmap2::{MmapOptions, MmapRaw};
 use std::io;
 use std::mem::ManuallyDrop;
 use std::ops::Range;
@@ -16,7 +16,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracepoint_reader::internal::Bytes;
 use tracepoint_ring::channel::RingMemory;
-use tracepoint_sinks::BucketWords;
 
 /// The smallest page size of all supported architectures.
 const PAGE: usize = 4096;
@@ -37,18 +36,10 @@ pub(super) struct Mapping {
     file: Option<FileName>,
     reservation: Reservation,
     /// `None` if truncation of the file is not handled.
-    guarded: Option<MappingGuard>,
+    guarded: Option<system::MappingGuard>,
 }
 
 impl Mapping {
-    /// Maps the first `len` bytes of `file`, a new file called `name`. The file has that length, its space is allocated, and it is all
-    /// zero.
-    pub(super) fn of(file: &File, name: FileName, len: usize, reservation: Reservation) -> io::Result<Self> {
-        let mapping = Self::new(MmapOptions::new().len(len).map_raw(file)?, Some(name), reservation)?;
-        mapping.make_resident(0..len)?;
-        Ok(mapping)
-    }
-
     /// Maps private memory of `len` bytes.
     pub(super) fn anonymous(len: usize, reservation: Reservation) -> io::Result<Self> {
         let mapping = Self::new(MmapOptions::new().len(len).map_anon()?.into(), None, reservation)?;
@@ -56,52 +47,32 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// Maps the first `len` bytes of `file`. The file has that length, its space is allocated, and other processes map it too. The pages
-    /// are made resident without a write, which could undo a write of another process.
-    pub(super) fn shared(file: &File, len: usize) -> io::Result<Self> {
-        Self::new(MmapOptions::new().len(len).populate().map_raw(file)?, None, Reservation::of_page())
-    }
-
     fn new(map: MmapRaw, file: Option<FileName>, reservation: Reservation) -> io::Result<Self> {
         let base = NonNull::new(map.as_mut_ptr()).ok_or(io::ErrorKind::OutOfMemory)?;
         let map = ManuallyDrop::new(map);
         let mapping = Self { map, base, process: process::id(), file, reservation, guarded: None };
-        mapping.map.advise(Advice::DontFork)?;
+        system::keep_from_children(&mapping.map)?;
         Ok(mapping)
-    }
-
-    /// Handles truncation of the file from now on; `sum` counts the pages that are replaced.
-    pub(super) fn guard(&mut self, sum: &Arc<AtomicU64>) -> io::Result<()> {
-        // SAFETY: this value owns the mapping, and `drop` unmaps it after it has dropped the guard. Rings access it through raw
-        // pointers as atomics (`RingMemory`), for which all bytes are valid.
-        let guarded = unsafe { MappingGuard::new(self.base.as_ptr().addr(), self.map.len(), sum)? };
-        self.guarded = Some(guarded);
-        Ok(())
     }
 
     /// Makes these bytes resident. They are zero, and their space is allocated if they are in a file. They are not accessed concurrently.
     fn make_resident(&self, bytes: Range<usize>) -> io::Result<()> {
         assert!(bytes.end <= self.map.len(), "inside the mapping");
-        match self.map.advise_range(Advice::PopulateWrite, bytes.start, bytes.len()) {
-            // Kernels before 5.14 lack `MADV_POPULATE_WRITE`.
-            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {
-                for offset in bytes.step_by(PAGE) {
-                    // SAFETY: inside the mapping, as just asserted, and nothing else accesses the page, which is zero. Volatile, so that
-                    // the store is not optimised away.
-                    unsafe { self.base.as_ptr().add(offset).write_volatile(0) };
-                }
-                Ok(())
+        if !system::populate(&self.map, &bytes)? {
+            for offset in bytes.step_by(PAGE) {
+                // SAFETY: inside the mapping, as just asserted, and nothing else accesses the page, which is zero. Volatile, so that
+                // the store is not optimised away.
+                unsafe { self.base.as_ptr().add(offset).write_volatile(0) };
             }
-            result => result,
         }
+        Ok(())
     }
 
     /// Returns the memory of these bytes to the system. They are part of a ring's packets, which nothing accesses at the moment.
     fn release(&self, bytes: &Range<usize>) -> io::Result<()> {
         assert!(bytes.end <= self.map.len(), "inside the mapping");
-        let advice = if self.file.is_some() { UncheckedAdvice::Remove } else { UncheckedAdvice::DontNeed };
         // SAFETY: inside the mapping, as just asserted. The bytes are zero afterwards, which the callers expect, and nothing refers to them.
-        unsafe { self.map.unchecked_advise_range(advice, bytes.start, bytes.len()) }
+        unsafe { system::release(&self.map, self.file.is_some(), bytes) }
     }
 
     /// Writes `bytes` at `offset`.
@@ -151,7 +122,7 @@ unsafe impl RingMemory for Mapping {
     }
 
     fn is_whole(&self) -> bool {
-        self.guarded.as_ref().is_none_or(MappingGuard::is_whole)
+        self.guarded.as_ref().is_none_or(system::MappingGuard::is_whole)
     }
 
     fn give_back(&self, bytes: Range<usize>) -> io::Result<()> {
@@ -162,15 +133,8 @@ unsafe impl RingMemory for Mapping {
 
     fn take_back(&self, bytes: Range<usize>) -> io::Result<()> {
         self.reservation.grow(bytes.len())?;
-        let allocated = self.file.as_ref().map_or(Ok(()), |(dir, name)| {
-            let file = dir.dir().open_to_change(name)?;
-            if file.metadata()?.len() < self.map.len() as u64 {
-                return Err(io::Error::new(
-                    io::ErrorKind::UnexpectedEof,
-                    format!("the ring file {name} was cut short"),
-                ));
-            }
-            allocate(&file, bytes.start as u64..bytes.end as u64)?;
+        let allocated = self.file.as_ref().map_or(Ok(()), |file| {
+            system::allocate_again(file, self.map.len(), &bytes)?;
             self.reservation.check_allocated()
         });
         let made = allocated.and_then(|()| self.make_resident(bytes.clone()));
@@ -179,25 +143,6 @@ unsafe impl RingMemory for Mapping {
             let _ = self.release(&bytes);
             self.reservation.shrink(bytes.len());
         })
-    }
-}
-
-/// Accesses a mapping of a bucket's file.
-impl AsRef<BucketWords> for Mapping {
-    fn as_ref(&self) -> &BucketWords {
-        assert!(size_of::<BucketWords>() <= self.map.len(), "inside the mapping");
-        // SAFETY: inside the mapping, as just asserted, which is aligned to a page and mapped while `self` lives. The words are atomics, for
-        // which any value is valid; other threads and processes access them as atomics, too.
-        unsafe { self.base.cast().as_ref() }
-    }
-}
-
-/// Accesses a mapping of the file with the sum of a session's rings.
-impl AsRef<MemorySum> for Mapping {
-    fn as_ref(&self) -> &MemorySum {
-        assert!(size_of::<MemorySum>() <= self.map.len(), "inside the mapping");
-        // SAFETY: as for the words of a bucket.
-        unsafe { self.base.cast().as_ref() }
     }
 }
 
@@ -253,72 +198,6 @@ impl Bytes for Mapping {
             let word = u64::from_le(word.load(Ordering::Acquire)).to_le_bytes();
             bytes.copy_from_slice(&word[..bytes.len()]);
         }
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::reservation::MemoryPolicy;
-    use super::*;
-    use std::os::unix::fs::FileExt;
-
-    /// Counts the bytes.
-    #[derive(Debug, Default)]
-    struct CountingPolicy(AtomicU64);
-
-    impl MemoryPolicy for CountingPolicy {
-        fn take(&self, bytes: u64) -> io::Result<()> {
-            self.0.fetch_add(bytes, Ordering::Relaxed);
-            Ok(())
-        }
-
-        fn give_back(&self, bytes: u64) {
-            self.0.fetch_sub(bytes, Ordering::Relaxed);
-        }
-    }
-
-    fn mapping(file: &File, pages: usize) -> io::Result<Mapping> {
-        file.set_len((pages * PAGE) as u64)?;
-        let map = MmapOptions::new().len(pages * PAGE).map_raw(file)?;
-        let mapping = Mapping::new(map, None, Reservation::of_page())?;
-        mapping.make_resident(0..pages * PAGE)?;
-        Ok(mapping)
-    }
-
-    #[test]
-    fn bytes_written_to_the_mapping_are_in_the_file() -> io::Result<()> {
-        let file = tempfile::tempfile()?;
-        let mut mapping = mapping(&file, 3)?;
-        assert_eq!((mapping.len(), mapping.base().as_ptr().addr() % PAGE), (3 * 4096, 0));
-        mapping.write(3 * 4096 - 4, b"last");
-        let mut bytes = [0; 4];
-        file.read_exact_at(&mut bytes, 3 * 4096 - 4)?;
-        assert_eq!(&bytes, b"last");
-        Ok(())
-    }
-
-    #[test]
-    #[should_panic(expected = "inside the mapping")]
-    fn writes_beyond_the_mapping_are_refused() {
-        let file = tempfile::tempfile().expect("a file");
-        mapping(&file, 1).expect("a mapping").write(4095, b"ab");
-    }
-
-    #[test]
-    fn memory_that_is_given_back_is_not_resident_and_zero_when_it_is_taken_back() -> io::Result<()> {
-        let memory = Arc::new(CountingPolicy::default());
-        let used = || memory.0.load(Ordering::Relaxed);
-        let mut mapping = Mapping::anonymous(4 * PAGE, Reservation::new(memory.clone(), 4 * PAGE)?)?;
-        mapping.write(0, b"stays");
-        mapping.write(PAGE, b"goes");
-        mapping.give_back(PAGE..4 * PAGE)?;
-        assert_eq!(used(), PAGE as u64);
-        mapping.take_back(PAGE..4 * PAGE)?;
-        assert_eq!(used(), 4 * PAGE as u64);
-        // SAFETY: inside the mapping, to which nothing writes any more.
-        let bytes = unsafe { std::slice::from_raw_parts(mapping.base().as_ptr(), 4 * PAGE) };
-        assert_eq!((&bytes[..5], &bytes[PAGE..PAGE + 4]), (&b"stays"[..], &[0; 4][..]));
         Ok(())
     }
 }

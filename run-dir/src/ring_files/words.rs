@@ -6,7 +6,8 @@
 //! counts in the private memory.
 #![expect(unsafe_code, reason = "maps files and memory")]
 
-use super::{Reservation, allocate};
+use super::files::allocate;
+use super::reservation::Reservation;
 use memmap2::{Advice, MmapOptions, MmapRaw};
 use std::fs::File;
 use std::io;

@@ -18,22 +18,11 @@ use rustix::fs::{FlockOperation, flock, fstat};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
-use std::sync::atomic::AtomicU64;
 
 /// Its name in the directory of a session.
 pub const MEMORY: &str = "memory";
 /// Its size in bytes: a page.
 pub const MEMORY_SIZE: usize = 4096;
-
-/// The words of the file.
-#[derive(Debug, Default)]
-#[repr(C)]
-pub struct MemorySum {
-    /// Bytes that are reserved for rings.
-    pub bytes: AtomicU64,
-    /// `CLOCK_MONOTONIC` in ns before which they are not counted again.
-    pub count_again: AtomicU64,
-}
 
 /// Opens or creates the file of a session in which this process has a directory. The file stays as long as that directory exists.
 pub(crate) fn open(session: &PrivateDir) -> io::Result<CheckedFd<File>> {

@@ -1,20 +1,16 @@
 //! Sinks with one file for each process.
 
+#[cfg_attr(not(target_os = "linux"), path = "file/elsewhere.rs")]
+mod system;
+
 use super::OutputError;
 use super::names::names;
 use super::space::{Allowance, Space, Watch};
-use fileguard::{CheckedFd, ReopenableFd};
-use rustix::fs::{FlockOperation, OFlags, flock};
-use rustix::io::Errno;
-use rustix::process::{Resource, getrlimit};
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// Flags for opening a file again.
-const APPEND: OFlags = OFlags::WRONLY.union(OFlags::APPEND).union(OFlags::NONBLOCK);
+use system::{KeptFile, file_size_limit, keep, open_alone};
 
 /// Makes a new text file at `path`, inside it, or next to it, limited by `allowance`.
 pub(super) fn text(path: &Path, name: &str, allowance: Arc<Allowance>) -> Result<(BoundedFile, PathBuf), OutputError> {
@@ -24,8 +20,7 @@ pub(super) fn text(path: &Path, name: &str, allowance: Arc<Allowance>) -> Result
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(failed("make", error)),
             Ok(file) => {
-                let file =
-                    ReopenableFd::new(file, &path, APPEND).map(|file| BoundedFile::new(file, 0, &path, allowance));
+                let file = keep(file, &path).map(|file| BoundedFile::new(file, 0, &path, allowance));
                 return file.map(|file| (file, path.clone())).map_err(|error| failed("open", error));
             }
         }
@@ -38,36 +33,22 @@ pub(super) fn text(path: &Path, name: &str, allowance: Arc<Allowance>) -> Result
 pub fn shared_text(path: &Path, name: &str, most: u64) -> Result<BoundedFile, OutputError> {
     for path in names(path, name, "txt") {
         let failed = |source| OutputError::File { action: "open", path: path.clone(), source };
-        // O_NONBLOCK: a FIFO without a reader, or a full one, must not block.
-        let flags = OFlags::NONBLOCK.bits().cast_signed();
-        let opened = File::options().append(true).create(true).custom_flags(flags).open(&path);
-        let file = opened.and_then(CheckedFd::of).map_err(failed)?;
-        // Held while the file is open, here or in a forked child without an agent.
-        if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
-            continue;
-        }
-        let written = file.metadata().map_err(failed)?.len();
-        let file = ReopenableFd::keeping(file, &path, APPEND).map_err(failed)?.prepared(lock);
+        let Some((file, written)) = open_alone(&path).map_err(failed)? else { continue };
         return Ok(BoundedFile::new(file, written, &path, Allowance::of(most)));
     }
     unreachable!("no directory has that many entries")
 }
 
-/// Locks a file that was reopened after the program had closed it.
-fn lock(file: &File) -> io::Result<()> {
-    Ok(flock(file, FlockOperation::NonBlockingLockExclusive)?)
-}
-
 /// A file that refuses writes beyond its limits.
 #[derive(Debug)]
 pub struct BoundedFile {
-    file: ReopenableFd<File>,
+    file: KeptFile,
     written: u64,
     space: Space,
 }
 
 impl BoundedFile {
-    fn new(file: ReopenableFd<File>, written: u64, path: &Path, allowance: Arc<Allowance>) -> Self {
+    fn new(file: KeptFile, written: u64, path: &Path, allowance: Arc<Allowance>) -> Self {
         Self { file, written, space: Space::new(path, allowance) }
     }
 
@@ -81,7 +62,7 @@ impl Write for BoundedFile {
         let len = bytes.len() as u64;
         self.space.check(self.written, len)?;
         // Exceeding the file-size limit would send SIGXFSZ to the traced program.
-        if getrlimit(Resource::Fsize).current.is_some_and(|limit| self.written + len > limit) {
+        if self.written + len > file_size_limit() {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         let taken =
@@ -100,7 +81,9 @@ impl Write for BoundedFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::OFlags;
     use std::fs;
+    use std::os::unix::fs::OpenOptionsExt;
 
     /// A directory in memory, where a twentieth of the file system is free.
     fn test_dir() -> io::Result<tempfile::TempDir> {

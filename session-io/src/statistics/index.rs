@@ -78,6 +78,7 @@ impl Index {
     }
 
     /// Returns the difference to add to times of its process to convert them to times of this process.
+    #[cfg(target_os = "linux")]
     pub(super) fn shift_to_here(&self) -> i64 {
         shift().saturating_sub(self.clock_shift)
     }

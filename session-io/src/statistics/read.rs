@@ -1,5 +1,6 @@
 //! Reads the statistics of all processes of a session, including processes that have ended or were killed.
 
+use super::StatisticResult;
 use super::index::{Entry, Index, SUFFIX};
 use fileguard::CheckedFd;
 use serde::Serialize;
@@ -14,33 +15,9 @@ use tracepoint_probes::snapshot::Results;
 use tracepoint_reader::process::ProcessKey;
 use tracepoint_run_dir::layout::STATISTICS;
 use tracepoint_run_dir::private_dir::PrivateDir;
-use tracepoint_session_spec::Rule;
 
 /// Maximum size of a statistic that is read, in bytes.
 const MAX_BYTES: u64 = 1 << 30;
-
-/// A statistic of a rule, and its results at one time.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct StatisticResult {
-    /// The rule.
-    pub rule: Rule,
-    /// The event; for a latency, the one that ends it.
-    pub event: String,
-    /// True if the values are nanoseconds.
-    pub is_duration: bool,
-    /// The results.
-    #[serde(flatten)]
-    pub snapshot: Snapshot,
-}
-
-impl StatisticResult {
-    /// The results of a statistic of this rule.
-    #[doc(hidden)]
-    pub fn new(rule: Rule, event: String, is_duration: bool, snapshot: Snapshot) -> Self {
-        Self { rule, event, is_duration, snapshot }
-    }
-}
 
 /// The statistics of a session in one process.
 #[derive(Clone, Debug, Serialize)]
@@ -181,6 +158,7 @@ fn copy(file: &File, start: u64, words: usize) -> io::Result<Box<[AtomicU64]>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tracepoint_session_spec::Rule;
 
     /// A process of a newer version may have a filter that this version does not understand.
     #[test]

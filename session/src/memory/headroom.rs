@@ -4,10 +4,9 @@
 //! memory free in each of these scopes: a quarter of what would be available without the rings of this session (of all its processes), and
 //! at least a sixteenth of the whole, or 2 GiB where that is less.
 
-use rustix::fs::fstatvfs;
 use std::io;
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use tracepoint_run_dir::private_dir::PrivateDir;
 
 /// Values from here on mean no limit: cgroup v1 has the largest number of pages instead of `max`.
 const UNLIMITED: u64 = 1 << 60;
@@ -64,8 +63,15 @@ impl MemoryScope {
     }
 }
 
+/// Returns no scopes: only the limit of the session applies.
+#[cfg(not(target_os = "linux"))]
+pub(super) const fn scopes(_: Option<&PrivateDir>) -> Vec<MemoryScope> {
+    Vec::new()
+}
+
 /// Returns the scopes that limit this process now; `dir` is on the file system of its rings.
-pub(super) fn scopes(dir: Option<impl AsFd>) -> Vec<MemoryScope> {
+#[cfg(target_os = "linux")]
+pub(super) fn scopes(dir: Option<&PrivateDir>) -> Vec<MemoryScope> {
     let mut scopes = cgroups();
     scopes.extend(dir.and_then(file_system));
     scopes.extend(fileguard::read_to_string("/proc/meminfo").ok().and_then(|info| machine(&info)));
@@ -82,8 +88,9 @@ fn machine(info: &str) -> Option<MemoryScope> {
     Some(MemoryScope { name: "the machine".to_owned(), kind: io::ErrorKind::OutOfMemory, limit, available })
 }
 
-fn file_system(dir: impl AsFd) -> Option<MemoryScope> {
-    let found = fstatvfs(dir).ok()?;
+#[cfg(target_os = "linux")]
+fn file_system(dir: &PrivateDir) -> Option<MemoryScope> {
+    let found = rustix::fs::fstatvfs(dir.fd().ok()?).ok()?;
     let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
     // Some file systems have no limit, or do not report it.
     let limit = Some(bytes(found.f_blocks)).filter(|limit| *limit > 0)?;

@@ -93,7 +93,7 @@ impl ProcessMemory {
         dir: Option<Arc<PrivateDir>>,
         session: Option<Box<dyn SharedMemory>>,
     ) -> Arc<Self> {
-        Self::observed(what, bound, session, move || scopes(dir.as_ref().and_then(|dir| dir.fd().ok())))
+        Self::observed(what, bound, session, move || scopes(dir.as_deref()))
     }
 
     fn observed(

@@ -11,7 +11,6 @@
 //! ring that is created or removed meanwhile may be counted twice, until the next count.
 
 use super::process_memory::SharedMemory;
-use rustix::time::{ClockId, clock_gettime};
 use std::io;
 use std::process;
 use std::sync::Arc;
@@ -103,8 +102,16 @@ fn correct(sum: &MemorySum, count: impl FnOnce() -> io::Result<u64>) -> bool {
     counted.is_ok()
 }
 
+/// `CLOCK_MONOTONIC` in ns, which all processes share.
+#[cfg(target_os = "linux")]
 fn now() -> u64 {
+    use rustix::time::{ClockId, clock_gettime};
     Duration::try_from(clock_gettime(ClockId::Monotonic)).map_or(0, |now| now.as_nanos() as u64)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn now() -> u64 {
+    tracepoint_core::clock::now()
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! A sink of a running session.
 
-use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, OnceLock};
 use tracepoint_run_dir::notice::Notice;
 use tracepoint_session_io::outputs::Output;
@@ -23,7 +22,7 @@ pub(super) fn output_line(sink: &mut dyn Sink, notices: &mut Vec<Notice>) -> Vec
     let Some(sinks::Output { format, path }) = sink.extension().and_then(|sink| sink.output()) else {
         return Vec::new();
     };
-    let bytes = path.as_os_str().as_bytes();
+    let bytes = path.as_os_str().as_encoded_bytes();
     if bytes.contains(&b'\n') {
         notices.push(Notice::OutputNotListed(path));
         return Vec::new();

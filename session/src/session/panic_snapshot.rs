@@ -63,11 +63,21 @@ fn write_all() {
             Err(_) => write_to_free(&recording, &out),
         };
         if let Some(message) = message {
-            // Does not take the lock of standard error, which this thread may hold.
-            let message = format!("tracepoint: {message}\n");
-            let _ = rustix::io::write(std::io::stderr(), message.as_bytes());
+            print(&format!("tracepoint: {message}\n"));
         }
     }
+}
+
+/// Writes to standard error without its lock, which this thread may hold.
+#[cfg(unix)]
+fn print(message: &str) {
+    let _ = rustix::io::write(std::io::stderr(), message.as_bytes());
+}
+
+/// Writes to standard error.
+#[cfg(not(unix))]
+fn print(message: &str) {
+    let _ = std::io::Write::write_all(&mut std::io::stderr(), message.as_bytes());
 }
 
 /// Writes a snapshot to `out`, or next to it if it exists. Returns a message for the user; `None` if the recording has ended.

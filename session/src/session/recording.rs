@@ -367,6 +367,9 @@ fn clock_info(notices: &mut Vec<Notice>) -> ClockInfo {
     if !selected().is_monotonic() {
         return ClockInfo::default();
     }
+    if cfg!(not(target_os = "linux")) {
+        return clock::own_clock_info();
+    }
     let mut not_shared = |reason: String| notices.push(Notice::NoSharedClock(reason));
     match RunDir::of_traced_process() {
         Ok(run_dir) => {

@@ -15,12 +15,20 @@ use tracepoint_session_spec::Limits;
 use tracepoint_sinks::Sink;
 
 /// Location of a session's rings in this process. Not part of the session's description: each process chooses its own.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct RingPlace {
     pub(super) in_memory: bool,
     pub(super) place: Place,
     pub(super) allow_disk: bool,
     pub(super) survive_cut_off: bool,
+}
+
+impl Default for RingPlace {
+    /// In the run directory; in memory on systems that have none.
+    fn default() -> Self {
+        let in_memory = cfg!(not(target_os = "linux"));
+        Self { in_memory, place: Place::default(), allow_disk: false, survive_cut_off: false }
+    }
 }
 
 impl RingPlace {
