@@ -67,7 +67,7 @@ impl Words {
 /// Makes the sites of a new object, with these entries and this code, indirect, if the environment asks for it.
 pub(super) fn convert(entries: &[Entry], code: &Segments) {
     let is_wanted = std::env::var_os("TRACEPOINT_SITES").is_some_and(|form| form == "indirect");
-    if !is_wanted || !machine::HAS_INDIRECT || entries.is_empty() {
+    if !is_wanted || entries.is_empty() {
         return;
     }
     let Some(words) = map_near(code, entries.len()) else { return };

@@ -4,7 +4,7 @@
 //! * the macros `__tracepoint_site!`, and `__tracepoint_call_with_object!` for constructors and destructors;
 //! * `LENGTH`, `SWITCHED_AT`, `Switched`: the length of the instruction, and the part of it that is switched;
 //! * `Instruction`: what distinguishes one site's instruction from another's;
-//! * `HAS_INDIRECT`, `indirect`: the jump through a word of data;
+//! * `indirect`: the jump through a word of data;
 //! * `BREAKPOINT`, `page_size`, `own_description`, `make_visible`, `executes_writes`, `discard_translations`.
 
 #[cfg(target_arch = "aarch64")]

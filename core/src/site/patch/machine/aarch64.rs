@@ -111,10 +111,7 @@ fn branch(distance: isize) -> Option<u32> {
     reachable.then_some(B | ((distance / 4) as u32 & DISTANCE))
 }
 
-/// The architecture permits the change of a `nop` into a branch under running threads, and has no jump through a word of data.
-pub(in super::super) const HAS_INDIRECT: bool = false;
-
-/// There is no such jump.
+/// The architecture has no jump through a word of data, and permits the change of a `nop` into a branch under running threads.
 pub(in super::super) const fn indirect(_: usize, _: usize) -> Option<[u8; LENGTH]> {
     None
 }

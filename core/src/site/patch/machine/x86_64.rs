@@ -107,9 +107,6 @@ impl Instruction {
     }
 }
 
-/// Sites can be made jumps through a word of data, which is what `indirect` does.
-pub(in super::super) const HAS_INDIRECT: bool = true;
-
 /// The jump at `site` through the word at `word`; `None` if that is too far away.
 pub(in super::super) fn indirect(site: usize, word: usize) -> Option<[u8; LENGTH]> {
     let distance = i32::try_from(word.wrapping_sub(site + LENGTH).cast_signed()).ok()?;
