@@ -48,10 +48,10 @@ step --disk 2 new-program scripts/new-program.sh
 step --disk 3 --needs jq --builds "$own/packages" packages scripts/packages.sh
 step --disk 2 flag-sites scripts/flag-sites.sh
 step --disk 2 --builds target/portable portable scripts/portable.sh
-step --disk 6 --builds "$own/arm64" arm64 scripts/arm64.sh
+step --disk 6 --builds "$own/arm64" --builds target/tools/debian/arm64 arm64 scripts/arm64.sh
 step --long --disk 6 --builds "$own/arm64" arm64-kernel scripts/arm64-kernel.sh
 step --long --disk 6 --builds "$own/arm64" arm64-budgets scripts/arm64.sh scripts/budgets.sh
-step --disk 2 systems scripts/systems.sh
+step --disk 3 --builds target/tools/debian/windows --builds target/tools/rustup systems scripts/systems.sh
 step --disk 3 --builds "$own/fixtures" abort scripts/abort.sh
 step --disk 4 --needs valgrind --needs gdb --needs perf --builds target/matrix matrix scripts/matrix.sh ${long}
 step --disk 3 kills scripts/kills.sh ${long}
@@ -60,11 +60,11 @@ step --long --disk 3 chaos scripts/chaos.sh --long
 step --long --disk 4 soak scripts/soak.sh --long
 step --long --disk 3 service scripts/service.sh
 step --long --disk 4 --needs valgrind peers scripts/peers.sh --quick --no-counts
-step --disk 3 --needs valgrind budgets scripts/budgets.sh
+step --disk 3 --needs valgrind --builds "$own/release" budgets scripts/budgets.sh
 step --disk 3 --needs valgrind --builds "$own/helgrind" helgrind scripts/helgrind.sh
 step --disk 2 --builds "$own/loom" models scripts/models.sh ${long}
 step --disk 4 --needs g++ --builds fuzz/target fuzz scripts/fuzz.sh ${long}
 step --disk 6 --needs nats-server nats scripts/nats.sh
-step --disk 12 --needs java --needs nats-server query scripts/query.sh ${long}
+step --disk 10 --needs java --needs nats-server query scripts/query.sh ${long}
 step --needs cargo-deny deny-query cargo deny --manifest-path query/Cargo.toml check bans licenses sources
 finish
