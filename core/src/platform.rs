@@ -8,8 +8,7 @@ use tracepoint_ring::{clock, membarrier, update};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Platform {
-    /// The form of a site: `patched` (one instruction while off), `indirect` (a jump through a word of data, `TRACEPOINT_SITES=indirect`), or `flag`
-    /// (a load and a branch).
+    /// The form of a site: `patched` (one instruction while off), `indirect` (a jump through a word of data) or `flag` (a load and a branch).
     pub sites: &'static str,
     /// The number of sites, including dead copies that the linker kept; `None` for flag sites, which are not counted.
     pub site_count: Option<usize>,

@@ -4,8 +4,7 @@
 //! A site has one of two forms:
 //!
 //! * `patch`: one instruction, which does nothing while the key is off and jumps to the cold path while it is on. Turning a key overwrites
-//!   the instruction at each of its sites. x86-64 and aarch64 Linux. On x86-64 the environment can ask for jumps through words of data, which
-//!   are made before the code is executed.
+//!   the instruction at each of its sites, or a word of data that the instruction reads (`TRACEPOINT_SITES`). x86-64 and aarch64 Linux.
 //! * `flag`: a relaxed load of the key's flag and a predicted branch. Everywhere else, and with the cargo feature `flag-sites`.
 //!
 //! `build.rs` chooses the form. Each form provides the macro `__tracepoint_site!(KEY)`, which is true while the key is on; [`switch`];

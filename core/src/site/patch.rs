@@ -228,9 +228,8 @@ pub(crate) fn switch(changes: &[(&'static Key, bool)], locked: &UpdateGuard<'_>)
     on.verify_and_count();
     // What cannot be switched on together is not switched on at all.
     let permitted = |form: Form| if written.is_ok() { form } else { Form::Off };
-    for (words, entries) in objects(locked).filter_map(|object| Some((Words::of(object.entries())?, object.entries())))
-    {
-        words.switch(entries, |entry| find(entry.key()).map(permitted));
+    for object in objects(locked) {
+        indirect::switch(object.entries(), |entry| find(entry.key()).map(permitted));
     }
     text::synchronize_cores();
     written
@@ -251,9 +250,7 @@ fn switch_loaded(object: &Object, _: &UpdateGuard<'_>) {
             loaded.add(object, entry);
         }
     }
-    if let Some(words) = Words::of(object.entries()) {
-        words.switch(object.entries(), |entry| Some(entry.form_of_key()));
-    }
+    indirect::switch(object.entries(), |entry| Some(entry.form_of_key()));
     // There is no caller to return an error to; `platform` reports the count.
     let _ = loaded.write();
     loaded.verify_and_count();

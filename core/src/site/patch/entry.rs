@@ -88,6 +88,12 @@ impl Site<'_> {
         self.instruction.switched(form).to_le_bytes()
     }
 
+    /// Returns whether this instruction is at the site.
+    pub(super) fn has(self, instruction: [u8; LENGTH]) -> bool {
+        // SAFETY: as in `form`.
+        unsafe { with_exposed_provenance::<[u8; LENGTH]>(self.address).read_volatile() == instruction }
+    }
+
     /// Stores a whole instruction.
     ///
     /// # Safety

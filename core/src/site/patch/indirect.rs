@@ -16,9 +16,8 @@ use super::entry::{Entry, Site};
 use super::machine::{self, Form, LENGTH};
 use super::segment::Segments;
 use super::text;
-use std::ffi::c_void;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{OnceLock, PoisonError};
 use tracepoint_ring::primitive::Mutex;
 
 /// The distances from an object's code at which its words are tried: below it, and above it, behind the heap of a program at a fixed address.
@@ -42,16 +41,6 @@ impl Words {
         known.iter().copied().find(|words| words.table == entries.as_ptr().addr())
     }
 
-    /// Switches the indirect sites of the object, which has these entries, to the forms that `wanted` returns.
-    pub(super) fn switch(self, entries: &[Entry], wanted: impl Fn(&Entry) -> Option<Form>) {
-        for (number, entry) in entries.iter().enumerate().filter(|(number, _)| self.has(*number)) {
-            if let Some(form) = wanted(entry) {
-                // Relaxed: a site needs no order (see `Key`).
-                self.words[number].store(entry.target(form), Ordering::Relaxed);
-            }
-        }
-    }
-
     /// Returns whether the site of the entry with this number is indirect.
     pub(super) fn has(self, number: usize) -> bool {
         // Relaxed: only the holder of the update lock changes it.
@@ -64,10 +53,23 @@ impl Words {
     }
 }
 
+/// Switches those of an object's sites that are indirect to the forms that `wanted` returns.
+pub(super) fn switch(entries: &[Entry], wanted: impl Fn(&Entry) -> Option<Form>) {
+    let Some(words) = Words::of(entries) else { return };
+    for (number, entry) in entries.iter().enumerate().filter(|(number, _)| words.has(*number)) {
+        if let Some(form) = wanted(entry) {
+            // Relaxed: a site needs no order (see `Key`).
+            words.words[number].store(entry.target(form), Ordering::Relaxed);
+        }
+    }
+}
+
 /// Makes the sites of a new object, with these entries and this code, indirect, if the environment asks for it.
 pub(super) fn convert(entries: &[Entry], code: &Segments) {
-    let is_wanted = std::env::var_os("TRACEPOINT_SITES").is_some_and(|form| form == "indirect");
-    if !is_wanted || entries.is_empty() {
+    // Read at the start alone: a child that was forked while another thread changed the environment must not wait for its lock.
+    static IS_WANTED: OnceLock<bool> = OnceLock::new();
+    let is_wanted = || std::env::var_os("TRACEPOINT_SITES").is_some_and(|form| form == "indirect");
+    if !IS_WANTED.get_or_init(is_wanted) || entries.is_empty() {
         return;
     }
     let Some(words) = map_near(code, entries.len()) else { return };
@@ -110,10 +112,10 @@ fn map_near(code: &Segments, count: usize) -> Option<&'static [AtomicUsize]> {
     DISTANCES.iter().find_map(|distance| {
         let hint = if *distance < 0 { start } else { end }.checked_add_signed(*distance)?;
         let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        // SAFETY: a new mapping, where nothing else is: the address is a wish.
-        let mapped: *mut c_void =
+        // SAFETY: a new mapping, which replaces none: the address is a hint.
+        let mapped =
             unsafe { libc::mmap(std::ptr::without_provenance_mut(hint & !0xFFF), size, protection, flags, -1, 0) };
-        if mapped == libc::MAP_FAILED || mapped.is_null() {
+        if mapped == libc::MAP_FAILED {
             return None;
         }
         if !reaches(mapped.addr()) {

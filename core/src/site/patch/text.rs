@@ -60,7 +60,8 @@ pub(super) fn replace(sites: &[(Site<'_>, [u8; LENGTH])]) {
     for (site, instruction) in sites {
         memory.write(instruction, site.bounds().0);
     }
-    for (site, instruction) in sites.iter().filter(|(site, _)| site.form().is_some()) {
+    // A write may also have ended at the end of a page.
+    for (site, instruction) in sites.iter().filter(|(site, instruction)| !site.has(*instruction)) {
         let _ = writable::replace(*site, *instruction);
     }
     for (site, _) in sites {
