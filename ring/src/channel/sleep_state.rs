@@ -38,7 +38,8 @@ impl SleepState {
         self.0.store(AWAKE, Ordering::Relaxed);
     }
 
-    /// Returns whether the consumer has announced its sleep, and nobody has woken it since.
+    /// Returns whether no thread has woken the consumer since it announced its sleep. Relaxed: the consumer then loads the packets by their own
+    /// orders (R2).
     #[cfg(not(any(linux_kernel, loom)))]
     pub(super) fn is_asleep(&self) -> bool {
         self.0.load(Ordering::Relaxed) == ASLEEP

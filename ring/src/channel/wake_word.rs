@@ -113,35 +113,26 @@ mod futex {
     }
 }
 
-/// Without futexes, all consumers of this process sleep on one condition variable.
+/// Without futexes, a sleeping consumer compares its word at intervals. A condition variable would not do: a thread may wake the consumer in a
+/// signal handler.
 #[cfg(not(linux_kernel))]
 mod futex {
     use super::SleepState;
-    use std::sync::{Condvar, Mutex, PoisonError};
     use std::time::{Duration, Instant};
 
-    static LOCK: Mutex<()> = Mutex::new(());
-    static IS_AWAKE: Condvar = Condvar::new();
-    /// Interval at which a sleeping consumer compares its word, in case that it was not notified.
-    const COMPARE: Duration = Duration::from_millis(20);
+    const INTERVAL: Duration = Duration::from_millis(10);
 
-    /// Does not wait for the lock, which the thread may hold if this is a signal handler. If a consumer holds it, which is between its
-    /// comparison and its sleep, the notification may be too early.
-    pub(super) fn wake(_: &SleepState) {
-        let lock = LOCK.try_lock();
-        IS_AWAKE.notify_all();
-        drop(lock);
-    }
+    /// Does nothing: the word has changed.
+    pub(super) const fn wake(_: &SleepState) {}
 
     pub(super) fn sleep(state: &SleepState, time: Duration) -> bool {
         let began = Instant::now();
-        let mut lock = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
         while state.is_asleep() {
             let left = time.saturating_sub(began.elapsed());
             if left.is_zero() {
                 return false;
             }
-            lock = IS_AWAKE.wait_timeout(lock, left.min(COMPARE)).unwrap_or_else(PoisonError::into_inner).0;
+            std::thread::sleep(left.min(INTERVAL));
         }
         true
     }
