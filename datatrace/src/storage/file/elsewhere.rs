@@ -33,9 +33,17 @@ pub(super) const fn with_rights<'a, 'b, 'c>(builder: &'c mut Builder<'a, 'b>) ->
     builder
 }
 
-/// Returns `true`: the file was looked at twice in a row.
-pub(super) const fn is_same(_one: &Metadata, _other: &Metadata) -> bool {
-    true
+/// Returns whether both are of the same file.
+#[cfg(unix)]
+pub(super) fn is_same(one: &Metadata, other: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+/// Returns whether both may be of the same file: the standard library knows no index of a file on Windows.
+#[cfg(not(unix))]
+pub(super) fn is_same(one: &Metadata, other: &Metadata) -> bool {
+    one.created().ok() == other.created().ok()
 }
 
 /// Returns `false`: only the length can be set.
