@@ -54,13 +54,14 @@ cell "breakpoints of gdb" gdb -nx -q -batch -ex 'set pagination off' -ex 'set de
     -ex 'break *patching_pass_p2' -ex 'ignore 1 1000000000' -ex 'break *patching_pass_l5' -ex 'ignore 2 1000000000' \
     -ex "run ${options[*]} --quiet-neighbours" "$program"
 
-# What the checks are worth.
+# Broken on purpose: the checks find it.
 if said=$("$program" "${options[@]}" --broken two-bytes); then
     failed+=("broken protocol")
     printf '%-40s FAILED: it was not found: %s\n' "broken: an intermediate instruction" "$said"
 else
     printf '%-40s found: %s\n' "broken: an intermediate instruction" "$(grep WRONG <<<"$said" || echo "it ended by a signal")"
 fi
+# An experiment, which cannot fail: where stores reach the fetch of other processors at once, there is nothing to find.
 printf '%-40s %s\n' "broken: processors not synchronized" "$("$program" "${options[@]}" --broken no-sync | tr '\n' ' ' || true)"
 
 [ ${#failed[@]} -eq 0 ] || die "failed: ${failed[*]}"

@@ -54,22 +54,20 @@ C
     # Fails for programs with 32 bits alone.
     wine wineboot -i >/dev/null 2>&1 || true
     (
-        cd "$work"
-        TRACEPOINT_RUN_DIR=$work/run "$linux/examples/threads" from-linux >/dev/null
+        cd "$work" && TRACEPOINT_RUN_DIR=$work/run "$linux/examples/threads" from-linux >/dev/null || exit
         for verb in view "view --utc --date" verify stat "stat --json --by thread" "hist n" "export --csv -"; do
             # shellcheck disable=SC2086 # a verb and its options
-            "$linux/tracectl" $verb from-linux >expected
+            "$linux/tracectl" $verb from-linux >expected || exit
             # shellcheck disable=SC2086
             wine tracectl.exe $verb from-linux >found && cmp expected found || { echo "systems.sh: tracectl.exe $verb" >&2; exit 1; }
         done
         ! wine tracectl.exe record -e '*' 2>refused && grep -q "not on this system" refused
     ) || return
     row $target "tracectl, of a trace from Linux" run
+    # Joined by `&&`: the shell does not end at an error in front of `||`.
     (
-        cd "$work"
-        wine threads.exe from-windows >/dev/null
-        "$linux/tracectl" verify from-windows
-        [ "$("$linux/tracectl" view from-windows | wc -l)" -eq 100000 ]
+        cd "$work" && wine threads.exe from-windows >/dev/null && "$linux/tracectl" verify from-windows &&
+            [ "$("$linux/tracectl" view from-windows | wc -l)" -eq 100000 ]
     ) >&2 || return
     row $target "a session, its trace read on Linux" run
 }
