@@ -6,24 +6,18 @@ use std::io;
 use std::num::NonZero;
 use std::process::ExitCode;
 use thiserror::Error;
-#[cfg(target_os = "linux")]
-use tracepoint_collector::CollectError;
-#[cfg(target_os = "linux")]
-use tracepoint_controller::KernelError;
-#[cfg(target_os = "linux")]
-use tracepoint_controller::core_dump::CoreHandlerError;
-#[cfg(target_os = "linux")]
-use tracepoint_controller::trigger::TriggerError;
 use tracepoint_reader::convert::ConvertError;
 use tracepoint_reader::live::LiveError;
-#[cfg(target_os = "linux")]
-use tracepoint_reader::udp::DirectoryError;
 use tracepoint_reader::{ReadError, RecoverError};
-#[cfg(target_os = "linux")]
-use tracepoint_session_io::ControlError;
 use tracepoint_session_spec::TraceFilterError;
 #[cfg(target_os = "linux")]
-use tracepoint_sinks::SinkError;
+use {
+    tracepoint_collector::CollectError,
+    tracepoint_controller::{KernelError, core_dump::CoreHandlerError, trigger::TriggerError},
+    tracepoint_reader::udp::DirectoryError,
+    tracepoint_session_io::ControlError,
+    tracepoint_sinks::SinkError,
+};
 
 pub(crate) type VerbResult = Result<Outcome, Failure>;
 

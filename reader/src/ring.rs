@@ -30,7 +30,6 @@ use tracepoint_ring::channel::{HEADER_SIZE, PACKET_MAGIC, PacketHeader, PacketSl
 pub use bytes::Bytes;
 pub use counters::{EventCounters, StreamCounters};
 #[cfg(feature = "control")]
-#[cfg(feature = "control")]
 pub(crate) use file::RingFile;
 pub use identity::Identity;
 pub use snapshot::StreamSnapshot;

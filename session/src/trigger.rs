@@ -24,6 +24,7 @@
 mod capture;
 mod error;
 mod event_watch;
+mod owner;
 mod panics;
 mod ring_watch;
 mod shared;
@@ -34,18 +35,17 @@ mod words;
 use crate::event::Program;
 use crate::process_bound::ProcessBound;
 use crate::statistics::LiveStatistic;
-pub(crate) use error::WatchError;
+pub(crate) use error::{WatchError, WatchResult};
 use event_watch::EventWatch;
+pub(crate) use owner::TriggerOwner;
 use ring_watch::RingWatch;
 use shared::{SharedTriggers, Source, THREAD};
 use signals::SignalWatch;
 use statistic_watch::StatisticWatch;
-use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use tracepoint_core::channel::OpenChannel;
-use tracepoint_reader::process::ProcessKey;
 use tracepoint_session_spec::{TriggerCondition, TriggerSpec};
 use tracepoint_sinks::own_thread;
 use words::Word;
@@ -54,20 +54,6 @@ use words::Word;
 const END_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum time that a panicking thread waits for actions.
 const LAST_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// The owner of the triggers.
-#[derive(Clone, Debug)]
-pub(crate) struct TriggerOwner {
-    /// The run directory.
-    pub(crate) run_dir: PathBuf,
-    pub(crate) session: String,
-    /// This process, if it has started the session in code.
-    pub(crate) process: Option<ProcessKey>,
-}
-
-/// The id of a trigger, and the number of events or statistics that it watches (`None` for other conditions), or the reason why it cannot be
-/// watched.
-pub(crate) type WatchResult = (String, Result<Option<usize>, WatchError>);
 
 /// The triggers of a session that this process watches. Dropping it stops watching.
 #[derive(Debug, Default)]

@@ -2,27 +2,17 @@
 
 #[path = "error.rs"]
 mod error;
+#[path = "owner.rs"]
+mod owner;
 
-pub(crate) use error::WatchError;
+pub(crate) use error::{WatchError, WatchResult};
+pub(crate) use owner::TriggerOwner;
 
 use crate::event::Program;
 use crate::statistics::LiveStatistic;
-use std::path::PathBuf;
 use std::sync::Weak;
 use tracepoint_core::channel::OpenChannel;
-use tracepoint_reader::process::ProcessKey;
 use tracepoint_session_spec::TriggerSpec;
-
-/// The owner of the triggers.
-#[derive(Clone, Debug)]
-pub(crate) struct TriggerOwner {
-    pub(crate) run_dir: PathBuf,
-    pub(crate) session: String,
-    pub(crate) process: Option<ProcessKey>,
-}
-
-/// The id of a trigger, and the number of events or statistics that it watches, or the reason why it cannot be watched.
-pub(crate) type WatchResult = (String, Result<Option<usize>, WatchError>);
 
 /// No triggers.
 #[derive(Debug, Default)]

@@ -12,3 +12,7 @@ impl WatchError {
         Self(reason.to_string())
     }
 }
+
+/// The id of a trigger, and the number of events or statistics that it watches (`None` for other conditions), or the reason why it cannot be
+/// watched.
+pub(crate) type WatchResult = (String, Result<Option<usize>, WatchError>);
