@@ -78,13 +78,13 @@ impl Worker {
         let former = mem::replace(&mut self.context.info.user, user);
         let left = self.run_dir();
         self.end_all();
-        // A child of a fork may hold the descriptor of the entry, and with it the lock.
-        self.entry.abandon();
         let run_dir = RunDir::of_traced_process();
         let is_for_rights = run_dir.as_ref().is_err_and(RunDirError::is_for_rights);
         let what_next = match self.move_to(run_dir) {
             Ok(path) => format!("it is controllable in {}", path.display()),
             Err(error) => {
+                // A child of a fork may hold the descriptor of the entry, and with it the lock.
+                self.entry.abandon();
                 self.become_homeless();
                 let mend = if is_for_rights { "" } else { "; start the agent after the change of the user" };
                 format!("{error}{mend}")
@@ -109,7 +109,7 @@ impl Worker {
         }
     }
 
-    /// Publishes the process in this run directory.
+    /// Publishes the process in this run directory, and then leaves the former one: a controller that sees it leave finds it there.
     fn move_to(&mut self, run_dir: Result<RunDir, RunDirError>) -> Result<PathBuf, AgentError> {
         let run_dir = run_dir?;
         let trusted = run_dir.trusted()?;
@@ -119,8 +119,12 @@ impl Worker {
         let (entry, bell) = Entry::make(&run_dir)?;
         self.context.run_dir.clone_from(&path);
         entry.name().clone_into(&mut self.context.entry);
-        (self.trusted, self.sessions, self.entry, self.bell) = (trusted, sessions, entry, bell);
-        self.publish()?;
+        (self.trusted, self.sessions, self.bell) = (trusted, sessions, bell);
+        let mut former = mem::replace(&mut self.entry, entry);
+        let published = self.publish();
+        // A child of a fork may hold the descriptor of the entry, and with it the lock.
+        former.abandon();
+        published?;
         Ok(path)
     }
 }
