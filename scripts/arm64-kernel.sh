@@ -54,7 +54,9 @@ echo "clock source: \$(cat /sys/devices/system/clocksource/clocksource0/current_
 failed=
 for program in /tests/*; do
     case \$program in
-        */integration-*) \$program --exact fork::a_child_does_not_touch_memory_that_it_does_not_have ;;
+        */integration-*)
+            \$program --exact fork::a_child_does_not_touch_memory_that_it_does_not_have fork_first::a_fork_during_the_first_use
+            ;;
         *) \$program --skip memory_may_not_become_writable_and_executable ;;
     esac || failed="\$failed \$program"
 done

@@ -71,7 +71,9 @@ trap 'rm -rf "$work"' EXIT
 export RUST_BACKTRACE=0
 
 # Without what qemu does not have: restrictions (seccomp, other users), a list of mappings with their private pages, memory that children lack.
-possible='not test(/^(hardened|mappings)::|^fork::a_child_does_not_touch_memory_that_it_does_not_have$/)'
+# Nor forks while another thread is being created: in one of some 400, the child never leaves qemu's own `fork`, where it waits for a lock of
+# qemu's with all signals blocked.
+possible='not test(/^(hardened|mappings|fork_first)::|^fork::a_child_does_not_touch_memory_that_it_does_not_have$/)'
 rounds=${TRACEPOINT_ROUNDS:-1000}
 unset TRACEPOINT_ROUNDS
 cargo nextest run -p tracepoint-ring -p tracepoint-core -p tracepoint-probes -p tracepoint --lib --test integration --test sites -E "$possible"
