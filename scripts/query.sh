@@ -28,6 +28,5 @@ cargo build -q --locked -p tracectl --features nats
 cd query
 cargo build -q --locked --workspace --all-targets
 cargo nextest run --locked --workspace --no-fail-fast --status-level slow "$@"
-cargo test -q --locked --workspace --doc
+RUSTDOC=$PWD/../scripts/rustdoc-lints.sh cargo test -q --locked --workspace --doc
 "${CARGO_TARGET_DIR:-target}/debug/examples/selective" "${TRACEPOINT_SELECTIVE:-1000000}" 1
-RUSTDOCFLAGS="-D warnings" cargo doc -q --locked --workspace --no-deps
