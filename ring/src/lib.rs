@@ -25,7 +25,7 @@
 //! * [`field`], [`context`], [`clock`]: the contents of a record. [`Level`]: the importance of an event.
 //! * [`thread`]: slots of threads, thread exits, scheduling of the library's own threads. `counter`: counters of one thread.
 //! * `grace`, [`rcu_pointer`], [`update`], [`membarrier`]: RCU, with the lock of all writers. `fork`: hooks around a fork. [`mod@panic`]: panics of
-//!   user code.
+//!   user code. `errno`: its value for the program.
 //! * [`primitive`]: atomics and locks that models replace. [`hint`]: hints to the compiler.
 //!
 //! # Not in this crate
@@ -37,6 +37,7 @@ pub mod channel;
 pub mod clock;
 pub mod context;
 mod counter;
+mod errno;
 pub mod field;
 mod fork;
 mod grace;

@@ -82,20 +82,15 @@ impl WakeWord {
 mod futex {
     use super::SleepState;
     use crate::channel::sleep_state::ASLEEP;
+    use crate::errno::keeping_errno;
     use std::ptr::null;
     use std::time::Duration;
 
-    /// Preserves `errno`, because the interrupted program may be about to read it.
     pub(super) fn wake(state: &SleepState) {
-        // SAFETY: the thread's own `errno`.
-        let errno = unsafe { libc::__errno_location() };
-        // SAFETY: as above.
-        let before = unsafe { *errno };
-        // SAFETY: the kernel uses the address of the word as a key and accesses no memory there.
-        unsafe {
-            libc::syscall(libc::SYS_futex, std::ptr::from_ref(state), libc::FUTEX_WAKE, 1);
-            *errno = before;
-        }
+        keeping_errno(|| {
+            // SAFETY: the kernel uses the address of the word as a key and accesses no memory there.
+            unsafe { libc::syscall(libc::SYS_futex, std::ptr::from_ref(state), libc::FUTEX_WAKE, 1) };
+        });
     }
 
     pub(super) fn sleep(state: &SleepState, time: Duration) -> bool {

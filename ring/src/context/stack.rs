@@ -80,6 +80,7 @@ fn registers() -> (usize, usize) {
 
 #[cfg(linux_kernel)]
 mod bounds {
+    use crate::errno::keeping_errno;
     use std::ops::Range;
     use std::sync::atomic::{AtomicUsize, Ordering, compiler_fence};
 
@@ -109,22 +110,6 @@ mod bounds {
             END.with(|end| end.store(found.end, Ordering::Relaxed));
         }
         START.with(|start| start.load(Ordering::Relaxed))..END.with(|end| end.load(Ordering::Relaxed))
-    }
-
-    /// Restores `errno`, so that a site does not change it for the program.
-    fn keeping_errno<T>(act: impl FnOnce() -> T) -> T {
-        // SAFETY: takes no arguments; returns the address of this thread's `errno`, valid as long as the thread runs.
-        #[cfg(target_os = "linux")]
-        let errno = unsafe { libc::__errno_location() };
-        // SAFETY: as above.
-        #[cfg(target_os = "android")]
-        let errno = unsafe { libc::__errno() };
-        // SAFETY: valid, and accessed by this thread only.
-        let before = unsafe { errno.read() };
-        let done = act();
-        // SAFETY: as above.
-        unsafe { errno.write(before) };
-        done
     }
 
     /// Finds the thread's stack in the list of mappings: the kernel names the main thread's stack; the stack of another thread contains the C
