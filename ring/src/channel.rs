@@ -17,7 +17,7 @@
 //!   read it (`docs/format-ring.md`).
 //! * `record`: reserve, write, commit. `lose`: events known to be lost without examining the packet. `buffer`: the packets of a stream. `slots`:
 //!   their positions, and the packets that wait; the two kinds of consumers. `packet_header`: the header of a packet; `packet`: its stores.
-//!   `flush_handshake`: the access of owner and flusher to the open packet. `wait_policy`: the bounded wait.
+//!   `flush_handshake`: the access of owner and flusher to the open packet. `wait_policy`: the bounded wait; `consumer_presence`: whom it waits for.
 //! * `ring`: the two buffers and the counters of one thread. `ownership`: its state. `pool`: the spare rings. `supplier`, `supply`: the numbers of
 //!   small and large rings. `ring_table`: the ring of each thread, empty in a forked child; `ring_entry`: an entry of the table.
 //! * `overflow`: continues in another ring when a thread's own is full. `wake_word`: wakes a sleeping consumer when a ring fills up; `sleep_state`:
@@ -37,6 +37,7 @@ mod account;
 mod buffer;
 mod config;
 mod consumer;
+mod consumer_presence;
 mod finish;
 mod flush_handshake;
 mod header;
@@ -63,6 +64,7 @@ mod wake_word;
 pub use account::{ChannelAccount, EventAccount, Loss, StreamAccount};
 pub use config::{Channel, ConfigError, Policy};
 pub use consumer::{Packet, StreamId};
+pub use consumer_presence::ConsumerGuard;
 pub use finish::FinishError;
 pub use header::offsets as ring_offsets;
 pub use memory::{AnonymousMemory, MemorySource, RING_IDENTITY, RingMemory, RingRequest};
@@ -71,5 +73,4 @@ pub use open::{EventId, FilterOutcome, MAX_EVENTS, MAX_OPEN, OpenChannel, RINGLE
 pub use packet_header::{CHECKSUM, CONTENT_SIZE, HEADER_SIZE, PACKET_MAGIC, PacketHeader, StreamKey};
 pub use record::SoleSubscriber;
 pub use slots::{PacketSlots, sequence_of};
-pub use wait_policy::ConsumerGuard;
 pub use wake_word::WakeWord;

@@ -6,10 +6,11 @@
 
 use super::buffer::{Buffer, WAKE_AT};
 use super::config::Policy;
+use super::consumer_presence::ConsumerGuard;
 use super::open::OpenChannel;
 use super::packet_header::{CHECKSUM, HEADER_SIZE, PacketHeader};
 use super::ring::Ring;
-use super::wait_policy::{ConsumerGuard, WaitPolicy};
+use super::wait_policy::WaitPolicy;
 use super::wake_word::WakeWord;
 use crate::thread;
 use crate::update;
@@ -56,6 +57,7 @@ impl OpenChannel {
         if update::has_deferred() {
             self.free_deferred();
         }
+        self.consumers.observe(|| self.released_packets());
         self.supply()
     }
 
@@ -72,7 +74,18 @@ impl OpenChannel {
     /// Registers a consumer, which must drain the channel regularly until the guard is dropped. Under [`Policy::Wait`], events wait only while one is
     /// registered.
     pub fn register_consumer(&self) -> ConsumerGuard {
-        self.consumers.register()
+        self.consumers.register(false)
+    }
+
+    /// Registers a consumer in another process, which releases packets whatever this process does: events wait for it also inside other events, in
+    /// signal handlers, and during grace periods.
+    pub fn register_remote_consumer(&self) -> ConsumerGuard {
+        self.consumers.register(true)
+    }
+
+    /// Records that the consumer in another process has ended, for good: events that wait for it are lost, and no event waits for it any more.
+    pub fn remote_consumer_has_ended(&self) {
+        self.consumers.end_remote();
     }
 
     /// The consumer's sleep word. Events wake the consumer, unless the channel is configured with [`no_wake`](super::Channel::no_wake).
@@ -202,6 +215,11 @@ impl OpenChannel {
         }
     }
 
+    /// Number of packets that consumers have released so far, in rings that still have their memory.
+    fn released_packets(&self) -> u64 {
+        self.all_rings().iter().filter(|ring| ring.is_whole()).map(|ring| ring.main.released_packets()).sum()
+    }
+
     pub(super) fn wait_policy(&self) -> Option<WaitPolicy> {
         (self.config.policy == Policy::Wait).then(|| WaitPolicy::new(self.config.max_wait, &self.consumers))
     }
@@ -222,6 +240,7 @@ impl OpenChannel {
             take(Packet { stream, bytes, events_before, events_after });
             failpoint!(DrainTaken, stream.instance);
             buffer.release(number + 1);
+            self.consumers.progress();
             failpoint!(DrainReleased, stream.instance);
         }
         closed.end.saturating_sub(closed.start)

@@ -4,6 +4,7 @@ mod events;
 
 use super::account::EventCounters;
 use super::config::{Channel, ConfigError};
+use super::consumer_presence::ConsumerPresence;
 use super::header::{Layout, Owner, RingMapping};
 use super::memory::{MemorySource, RingRequest};
 use super::overflow::Overflow;
@@ -11,7 +12,6 @@ use super::packet_header::StreamKey;
 use super::ring::Ring;
 use super::ring_table::RingTable;
 use super::supply::{Spares, Supply};
-use super::wait_policy::ConsumerPresence;
 use super::wake_word::WakeWord;
 use crate::clock;
 use crate::fork::{self, ForkHooks};

@@ -9,53 +9,27 @@
 //! * while it blocks signals, as in a signal handler: a handler cannot be distinguished from a thread that blocks signals;
 //! * after a wait that timed out, until something has been drained: a blocking sink costs a thread one wait, not one per event.
 //!
+//! The second and third of these, and grace periods, do not concern a consumer in another process
+//! ([`register_remote_consumer`](super::OpenChannel::register_remote_consumer)): it makes room whatever this process does.
+//!
 //! A waiting thread keeps the buffer marked as being written (see [`flush_handshake`](super::flush_handshake)): its signal handlers write to
 //! the nested buffer, and the flusher leaves the packet to it. It also stays inside its section, so that a grace period lasts as long as the
 //! wait.
+//!
+//! # What the two sides share
+//!
+//! The consumer stores the number of released packets, and the thread loads it, as for every packet that is opened (R1, and R3 if the consumer is in
+//! another process). There is no other word: the thread looks at intervals of 20 µs to 1 ms, and the consumer does not wake it. So the consumer does
+//! nothing for threads that wait, however many there are; a consumer that is killed, stopped or hostile leaves a thread no way to wait longer than
+//! its limit; and rings need no field for it, so that every consumer of rings serves threads that wait. The consumer is awake: the thread woke it
+//! before its ring was full (W1, W2), and the consumer's own interval is at most a quarter of the wait.
 
+use super::consumer_presence::ConsumerPresence;
+use crate::errno::keeping_errno;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// The consumers of a channel. A hint, so Relaxed suffices: a wait that has missed the end of a consumer still times out.
-#[derive(Debug, Default)]
-pub(super) struct ConsumerPresence {
-    registered: AtomicUsize,
-    /// Number of consumers that wait for a grace period.
-    waiting: AtomicUsize,
-}
-
-/// A registered consumer, which must drain the channel regularly until this is dropped.
-#[derive(Debug)]
-#[must_use = "dropping it ends the registration: events no longer wait for this consumer"]
-pub struct ConsumerGuard(Arc<ConsumerPresence>);
-
-impl ConsumerPresence {
-    pub(super) fn register(self: &Arc<Self>) -> ConsumerGuard {
-        self.registered.fetch_add(1, Ordering::Relaxed);
-        ConsumerGuard(Arc::clone(self))
-    }
-
-    /// Runs `wait`, which may wait for a grace period. Meanwhile, threads that wait for the consumer inside a section give up.
-    pub(super) fn while_waiting<R>(&self, wait: impl FnOnce() -> R) -> R {
-        self.waiting.fetch_add(1, Ordering::Relaxed);
-        let result = wait();
-        self.waiting.fetch_sub(1, Ordering::Relaxed);
-        result
-    }
-
-    /// Returns whether a consumer can drain now.
-    fn is_present(&self) -> bool {
-        self.registered.load(Ordering::Relaxed) > self.waiting.load(Ordering::Relaxed)
-    }
-}
-
-impl Drop for ConsumerGuard {
-    fn drop(&mut self) {
-        self.0.registered.fetch_sub(1, Ordering::Relaxed);
-    }
-}
 
 /// The waiting of a ring's owner for a free packet.
 #[derive(Debug)]
@@ -77,13 +51,21 @@ impl WaitPolicy {
 
     /// Waits until `drained`, which only grows, has reached `enough`. Returns the duration of the wait, and whether it was reached.
     pub(super) fn wait(&self, enough: u64, drained: impl Fn() -> u64) -> (Duration, bool) {
-        let has_timed_out = self.timed_out_at.load(Ordering::Relaxed) == drained() + 1;
-        let may_wait =
-            !has_timed_out && self.consumers.is_present() && crate::thread::is_outermost() && !signals_are_blocked();
-        if !may_wait {
+        let timed_out_at = self.timed_out_at.load(Ordering::Relaxed);
+        if timed_out_at > 0 && timed_out_at != drained() + 1 {
+            self.timed_out_at.store(0, Ordering::Relaxed);
+            self.consumers.progress();
+        }
+        if self.timed_out_at.load(Ordering::Relaxed) > 0 || self.consumers.is_stalled() || !self.may_wait() {
             return (Duration::ZERO, drained() >= enough);
         }
-        self.wait_for_consumer(enough, drained)
+        keeping_errno(|| self.wait_for_consumer(enough, drained))
+    }
+
+    /// Returns whether a consumer can make room while the calling thread waits.
+    fn may_wait(&self) -> bool {
+        let has_local = || self.consumers.is_present() && crate::thread::is_outermost() && !signals_are_blocked();
+        self.consumers.has_remote() || has_local()
     }
 
     fn wait_for_consumer(&self, enough: u64, drained: impl Fn() -> u64) -> (Duration, bool) {
@@ -94,8 +76,12 @@ impl WaitPolicy {
                 return (begin.elapsed(), true);
             }
             let waited = begin.elapsed();
-            if waited >= self.max_wait || !self.consumers.is_present() {
+            if !self.consumers.is_present() {
+                return (waited, false);
+            }
+            if waited >= self.max_wait {
                 self.timed_out_at.store(drained() + 1, Ordering::Relaxed);
+                self.consumers.stall();
                 return (waited, false);
             }
             thread::sleep(pause.min(self.max_wait.saturating_sub(waited)));
@@ -141,7 +127,7 @@ mod tests {
     #[test]
     fn a_wait_ends_when_there_is_room() {
         let (policy, consumers) = policy(Duration::MAX);
-        let _consumer = consumers.register();
+        let _consumer = consumers.register(false);
         let looks = AtomicU64::new(0);
         let (waited, room) = policy.wait(5, || looks.fetch_add(1, Ordering::Relaxed));
         assert!(room && waited > Duration::ZERO);
@@ -151,7 +137,7 @@ mod tests {
     fn a_wait_that_timed_out_is_not_repeated_before_something_was_drained() {
         let max_wait = Duration::from_millis(1);
         let (policy, consumers) = policy(max_wait);
-        let consumer = consumers.register();
+        let consumer = consumers.register(false);
         let (waited, room) = policy.wait(8, || 3);
         assert!(!room && waited >= max_wait);
         assert_eq!(policy.wait(8, || 3), (Duration::ZERO, false));
@@ -160,11 +146,47 @@ mod tests {
         assert_eq!(policy.wait(8, || 5), (Duration::ZERO, false));
     }
 
+    /// Threads that find their rings full later, or start later, do not wait one after the other.
+    #[test]
+    fn a_wait_that_timed_out_is_the_last_one_of_all_rings_until_something_was_drained() {
+        let max_wait = Duration::from_millis(1);
+        let (first, consumers) = policy(max_wait);
+        let second = WaitPolicy::new(max_wait, &consumers);
+        let _consumer = consumers.register(true);
+        assert!(first.wait(8, || 3).0 >= max_wait);
+        assert_eq!(second.wait(8, || 3), (Duration::ZERO, false));
+        // Seen by the thread of the first ring.
+        assert!(first.wait(8, || 4).0 >= max_wait);
+        consumers.progress();
+        assert!(second.wait(8, || 3).0 >= max_wait);
+    }
+
+    #[test]
+    fn a_thread_stops_waiting_for_a_remote_consumer_that_ends() {
+        let (policy, consumers) = policy(Duration::MAX);
+        let _consumer = consumers.register(true);
+        let looks = Arc::new(AtomicU64::new(0));
+        let looks_of_thread = Arc::clone(&looks);
+        let waits = thread::spawn(move || {
+            policy.wait(u64::MAX, || {
+                looks_of_thread.fetch_add(1, Ordering::Relaxed);
+                0
+            })
+        });
+        while looks.load(Ordering::Relaxed) < 5 {
+            thread::yield_now();
+        }
+        assert!(!waits.is_finished());
+        consumers.end_remote();
+        let (waited, has_room) = waits.join().expect("no panic");
+        assert!(waited > Duration::ZERO && !has_room);
+    }
+
     #[cfg(posix)]
     #[test]
-    fn a_thread_that_blocks_signals_does_not_wait() {
+    fn a_thread_that_blocks_signals_waits_for_another_process_alone() {
         let (policy, consumers) = policy(Duration::MAX);
-        let _consumer = consumers.register();
+        let _consumer = consumers.register(false);
         thread::spawn(move || {
             // SAFETY: the set is emptied before it is used; only this thread blocks the signal.
             unsafe {
@@ -174,6 +196,9 @@ mod tests {
                 libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
             }
             assert_eq!(policy.wait(1, || 0), (Duration::ZERO, false));
+            let _remote = consumers.register(true);
+            let looks = AtomicU64::new(0);
+            assert!(policy.wait(5, || looks.fetch_add(1, Ordering::Relaxed)).1);
         })
         .join()
         .expect("no panic");

@@ -66,6 +66,9 @@ impl SessionFollower {
         // The program has closed the descriptor by which the owner is watched.
         let is_unwatched = !self.watches_owner();
         let over = (self.owner_ended && self.owner.is_some()) || self.session.spec.as_ref().is_some_and(is_over);
+        if over {
+            self.session.recorder_has_ended();
+        }
         (self.errors.read_error, self.errors.lacks_descriptors) = (None, false);
         match read_if_changed(dir, self.file_version) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {

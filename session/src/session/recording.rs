@@ -209,6 +209,14 @@ impl Recording {
         &self.shared
     }
 
+    /// Records that the process that drains the rings has ended: no event waits for it any more. Must come before anything that waits for
+    /// threads inside an event.
+    pub(super) fn recorder_has_ended(&self) {
+        if let Some(parts) = self.parts().filter(|parts| parts.drained_remotely) {
+            parts.channels.all().iter().for_each(|channel| channel.remote_consumer_has_ended());
+        }
+    }
+
     /// Ends the recording, and waits for its sinks.
     pub(super) fn stop(mut self) -> Result<Summary, SessionError> {
         let cut_off = self.parts().and_then(|parts| parts.rings.cut_off.clone());

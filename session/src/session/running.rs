@@ -129,6 +129,9 @@ impl RunningSession {
         start: impl FnOnce(&[PlannedEvent]) -> Result<Recording, SessionError>,
     ) -> ApplyReport {
         let RuleMatch { mut events, notices, statistics, .. } = matched;
+        if target == Target::Over {
+            self.recorder_has_ended();
+        }
         let mut report = ApplyReport { notices, ..ApplyReport::default() };
         self.ended.error = None;
         self.budget.follow(spec.budget.as_ref());
@@ -237,6 +240,11 @@ impl RunningSession {
         let budget = self.spec.as_ref()?.budget.as_ref()?;
         let usage = self.recording.as_ref()?.usage()?;
         self.budget.check(budget, Instant::now(), usage).map(ToString::to_string)
+    }
+
+    /// Records that the owner of the session has ended, which drains the rings of a recording from outside.
+    pub(crate) fn recorder_has_ended(&self) {
+        self.recording.iter().for_each(Recording::recorder_has_ended);
     }
 
     /// Ends the recording, if there is one. Its outputs are complete on return if its sinks finish before the deadline of

@@ -87,6 +87,11 @@ impl LocalRings {
         (*self.supplied.lock().unwrap_or_else(PoisonError::into_inner)).clone_from(&self.channels);
     }
 
+    /// Registers the consumer of a channel: this drain, or that of another process.
+    fn register(&self, channel: &OpenChannel) -> ConsumerGuard {
+        if self.leaves_packets { channel.register_remote_consumer() } else { channel.register_consumer() }
+    }
+
     fn empty_account(&self) -> Account {
         Account::new(self.trace.uuid, self.trace.name.clone(), self.trace.process.pid)
     }
@@ -231,7 +236,7 @@ impl Drain<LocalRings> {
         self.sinks.iter_mut().try_for_each(|sink| sink.add_channel(&description, metadata.as_str()))?;
         self.metadata.push_str(metadata.as_str());
         self.source.trace.process.modules.extend_from_slice(modules);
-        self.source.consumers.push((channel.class(), channel.register_consumer()));
+        self.source.consumers.push((channel.class(), self.source.register(channel)));
         channel.checksum_with(checksum);
         self.source.channels.push(Arc::clone(channel));
         self.source.share_with_supplier();
@@ -254,11 +259,14 @@ impl Drain<LocalRings> {
         Some(channel)
     }
 
-    /// Returns the minimum time that an event of these channels waits for the drain, or a full ring for its reuse; `None` if neither waits.
+    /// Returns the minimum time that an event of these channels waits for this drain, or a full ring for its reuse; `None` if neither waits.
     pub fn wait_limit(&self) -> Option<Duration> {
-        let LocalRings { channels, leaves_packets, .. } = &self.source;
-        let is_waiting = *leaves_packets && channels.iter().any(|channel| channel.overflow_waits());
-        channels.iter().filter_map(|channel| channel.config().max_wait()).chain(is_waiting.then_some(REUSE)).min()
+        let mut channels = self.source.channels.iter();
+        if self.source.leaves_packets {
+            let is_waiting = channels.any(|channel| channel.overflow_waits());
+            return is_waiting.then_some(REUSE);
+        }
+        channels.filter_map(|channel| channel.config().max_wait()).min()
     }
 
     /// Returns the word on which the thread that drains these channels sleeps. If packets are left to another process, that thread supplies rings.
@@ -286,9 +294,9 @@ impl Drain<LocalRings> {
         channels.map(|channel| channel.fullness()).max().unwrap_or(0)
     }
 
-    /// Marks the channels as drained regularly, until the result is dropped.
+    /// Marks the channels as drained regularly, by this process or the one to which packets are left, until the result is dropped.
     pub fn register_consumers(&self) -> Vec<ConsumerGuard> {
-        self.source.channels.iter().map(|channel| channel.register_consumer()).collect()
+        self.source.channels.iter().map(|channel| self.source.register(channel)).collect()
     }
 
     /// Returns the age at which packets are to be closed by [`flush`](Self::flush): 500 ms, or less if a sink needs events earlier.

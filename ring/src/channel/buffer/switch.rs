@@ -96,7 +96,7 @@ impl Buffer {
     }
 
     /// Number of packets that the consumer has released.
-    fn released_packets(&self) -> u64 {
+    pub(in crate::channel) fn released_packets(&self) -> u64 {
         let closed = self.counters().closed.load(Ordering::Relaxed);
         // R1: Acquire pairs with the Release store in `release`: the consumer has read the slot before the owner writes to it. A consumer in
         // another process may store anything: a number beyond the closed packets is invalid, and frees nothing.
