@@ -108,6 +108,9 @@ fn write(out: &mut impl Write, process: &Application, is_verbose: bool) -> io::R
         if let Some(sinks) = &info.sinks {
             writeln!(out, "{FAINT}  outputs of its own: {}{FAINT:#}", in_line(&sinks.join(", ")))?;
         }
+        if !info.waits_for_recorder {
+            writeln!(out, "{FAINT}  cannot be recorded with `--lossless`{FAINT:#}")?;
+        }
     }
     if process.is_damaged() {
         writeln!(out, "  another program has damaged its description, and it has not written it again")?;

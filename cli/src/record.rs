@@ -18,7 +18,7 @@ use crate::session::acks::{of_process, report_notices, report_silent, unsupporte
 use crate::session::budget::BudgetArguments;
 use crate::session::channels::ChannelArguments;
 use crate::session::outputs::OutputArguments;
-use crate::session::rules::{RouteArguments, RuleArguments, WaitHint, add, require_matches};
+use crate::session::rules::{RouteArguments, RuleArguments, WaitHint, add, require_features, require_matches};
 use crate::session::{WaitArguments, controller};
 use crate::{message, units};
 use clap::Args;
@@ -76,6 +76,7 @@ Examples:
   tracectl record -e 'net:received' --filter 'size > 4096 && peer == \"10.*\"' --limit 1000/s
   tracectl record -e '*' -o /tmp/trace -- ./server --port 80
   tracectl record -e '*' --context thread_name,cpu --ring-size 4M
+  tracectl record -e '*' --lossless -p 4242 -o /tmp/trace
   tracectl record -e '*' -o /var/tmp/trace --rotate-every 1h --keep 24 -p 4242
   tracectl record -e 'net:*' --dt /var/tmp/newest.dt --dt-slots 1000 -p 4242
   tracectl record -e 'net:*' --udp 127.0.0.1 -p 4242
@@ -181,6 +182,7 @@ impl Record {
         add(&mut spec, &name, &rules)?;
         if !self.wait && self.command.is_empty() {
             require_matches(&controller, &spec, &rules, WaitHint::Option)?;
+            require_features(&controller, &spec, WaitHint::Option)?;
         }
         // Before any event is switched on, so that Ctrl-C never leaves one on.
         let mut stop = StopCondition::new(self.duration, process)?;

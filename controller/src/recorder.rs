@@ -30,10 +30,10 @@ use tracepoint_run_dir::ring_files::map_wake_file;
 use tracepoint_run_dir::session_dir::open_wake_file;
 use tracepoint_session_io::ControlError;
 use tracepoint_session_io::outputs::Allowance;
-use tracepoint_session_spec::SinkSpec;
+use tracepoint_session_spec::{ChannelSpec, SinkSpec};
 use tracepoint_sinks::YieldingLock;
 use tracepoint_sinks::consumer_loop::{ConsumerLoop, DrainCounters, PollInterval};
-use tracepoint_sinks::own_thread::leave_signals_to_the_program;
+use tracepoint_sinks::own_thread::{leave_signals_to_the_program, never_trace_this_thread};
 
 /// Maximum interval between two rounds, also if processes cannot wake the recorder.
 const LONGEST: Duration = Duration::from_millis(500);
@@ -84,7 +84,8 @@ impl Recorder {
         let interval = PollInterval::new(longest);
         let streams = sinks.iter().find_map(SinkSpec::stream_settings);
         let buckets = streams.map(|stream| session.buckets(stream.max_bandwidth.is_some())).transpose()?;
-        let mut state = State::new(dir, (sinks, buckets), Arc::clone(&allowance), rights);
+        let max_wait = session.spec()?.all_channels().filter_map(ChannelSpec::max_wait).min();
+        let mut state = State::new(dir, (sinks, buckets), Arc::clone(&allowance), rights, max_wait);
         state.round();
         let failed = |source| thread_error(&session.path(), source);
         let state = Arc::new(YieldingLock::new(state));
@@ -92,6 +93,8 @@ impl Recorder {
         let (own, own_rounds) = (Arc::clone(&state), Arc::clone(&rounds));
         let body = move || {
             leave_signals_to_the_program();
+            // If this process is recorded as well, an event of this thread would wait for the thread itself.
+            never_trace_this_thread();
             // Packets of a round that a panic interrupted stay in the rings, and are reported at the end.
             own_rounds.run(interval, || catch_unwind(AssertUnwindSafe(|| own.lock_for_round().round())).ok());
         };

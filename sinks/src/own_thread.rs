@@ -10,6 +10,7 @@ use tracepoint_reader::secure_exec::secure;
 
 #[cfg(unix)]
 pub use tracepoint_ring::thread::block_signals;
+pub use tracepoint_ring::thread::never_trace_this_thread;
 
 /// The environment variable that makes the threads keep the scheduling that they inherit, if it is set to anything but `0`.
 const INHERIT: &str = "TRACEPOINT_INHERIT_SCHEDULING";
@@ -89,7 +90,7 @@ fn start<T: Send + 'static>(name: &str, body: Box<dyn FnOnce() -> T + Send>) -> 
 
 /// Begins a thread of this crate: it is not traced, leaves signals to the program's threads, and has ordinary scheduling.
 pub fn begin() {
-    tracepoint_ring::thread::never_trace_this_thread();
+    never_trace_this_thread();
     begin_traced();
 }
 

@@ -329,7 +329,7 @@ fn lost_by(counters: &Counters, reason: &str) -> String {
 fn remedy(reason: &str) -> Option<&'static str> {
     Some(match reason {
         "ring_full" => {
-            "a larger `--ring-size`; or fewer events, by a filter or a limit; or `tracectl create --policy wait`, whose events wait for space"
+            "`--lossless`, with which threads wait for space and the program runs at the speed of the output; a larger `--ring-size`; or fewer events, by a filter or a limit"
         }
         "no_ring" => "a larger `--memory`; or `--spares` with the number of threads that start together",
         "too_large" => "a larger `--ring-size`: an event must fit into an eighth of it",

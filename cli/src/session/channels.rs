@@ -4,7 +4,11 @@ use super::memory::MemoryArguments;
 use crate::argument_error::ArgumentError;
 use crate::units;
 use clap::{Args, ValueEnum};
+use std::time::Duration;
 use tracepoint_session_spec::{ChannelSpec, DrainedBy, SessionSpec};
+
+/// The longest wait of `--lossless` without a time: [`ChannelSpec::LOSSLESS_WAIT`].
+const LOSSLESS: &str = "1s";
 
 /// The policy for full rings.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -24,6 +28,19 @@ pub(crate) struct ChannelArguments {
     /// Policy for full rings [default: discard with an output, overwrite without]
     #[arg(long, value_name = "POLICY")]
     policy: Option<Policy>,
+    /// Lose no event when a ring is full: its thread waits until the consumer has made room, for TIME at most [default: 1s]; then events are lost
+    /// until there is room. Slows the program down to the speed of the outputs: a thread that only fires took 91 ns per event instead of 24, and lost
+    /// nothing instead of 86 %. Short for `--policy wait` with that time
+    #[arg(
+        long,
+        value_name = "TIME",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = LOSSLESS,
+        conflicts_with = "policy",
+        value_parser = units::duration
+    )]
+    lossless: Option<Duration>,
     #[command(flatten)]
     memory: MemoryArguments,
     /// Contexts to record in addition to the fields: `process`, `thread`, `thread_name`, `cpu`, `user`, `call_stack`
@@ -68,8 +85,10 @@ impl ChannelArguments {
     /// Sets the channels of a session, which must already have its sinks or its recorder.
     pub(crate) fn apply(&self, spec: &mut SessionSpec) {
         let default = default_policy(spec);
-        let given = self.policy.and_then(|policy| policy.to_possible_value());
-        spec.channel.policy = given.map_or_else(|| default.to_owned(), |policy| policy.get_name().to_owned());
+        let policy =
+            self.lossless.map_or(self.policy, |_| Some(Policy::Wait)).and_then(|policy| policy.to_possible_value());
+        spec.channel.policy = policy.map_or_else(|| default.to_owned(), |policy| policy.get_name().to_owned());
+        spec.channel.max_wait_ms = self.lossless.map(milliseconds);
         self.memory.apply(spec);
         spec.channel.contexts.clone_from(&self.contexts);
         spec.channel.no_wake = self.no_wake;
@@ -114,8 +133,7 @@ fn added_channel(text: &str) -> Result<AddedChannel, ArgumentError> {
             "spares" => spec.spares = Some(number()?),
             "max-rings" => spec.max_rings = Some(number()?),
             "max-wait" => {
-                let max_wait = units::duration(value).map_err(invalid)?;
-                spec.max_wait_ms = Some(u32::try_from(max_wait.as_millis()).unwrap_or(u32::MAX));
+                spec.max_wait_ms = Some(milliseconds(units::duration(value).map_err(invalid)?));
             }
             "contexts" => spec.contexts = value.split('+').map(str::to_owned).collect(),
             _ => {
@@ -126,6 +144,10 @@ fn added_channel(text: &str) -> Result<AddedChannel, ArgumentError> {
         }
     }
     Ok(added)
+}
+
+fn milliseconds(time: Duration) -> u32 {
+    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
 }
 
 /// The channels of a session, a line for each.
@@ -142,6 +164,12 @@ pub(crate) fn describe(spec: &SessionSpec) -> impl Iterator<Item = String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn events_wait_as_long_as_in_a_lossless_channel_in_code() -> Result<(), ArgumentError> {
+        assert_eq!(units::duration(LOSSLESS)?, ChannelSpec::LOSSLESS_WAIT);
+        Ok(())
+    }
 
     #[test]
     fn channels_are_parsed() -> Result<(), ArgumentError> {

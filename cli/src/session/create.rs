@@ -3,7 +3,9 @@
 use super::budget::BudgetArguments;
 use super::channels::ChannelArguments;
 use super::outputs::SessionOutputs;
-use super::rules::{RouteArguments, RuleArguments, StatisticArguments, WaitHint, add, require_matches, require_sinks};
+use super::rules::{
+    RouteArguments, RuleArguments, StatisticArguments, WaitHint, add, require_features, require_matches,
+};
 use super::{ChangeArguments, acks, controller};
 use crate::failure::{Outcome, VerbResult};
 use crate::message;
@@ -78,7 +80,7 @@ impl Create {
         add(&mut spec, &self.name, &rules)?;
         if !self.wait {
             require_matches(&controller, &spec, &rules, WaitHint::Option)?;
-            require_sinks(&controller, &spec, WaitHint::Option)?;
+            require_features(&controller, &spec, WaitHint::Option)?;
         }
         let session = controller.create(&self.name, &spec)?;
         if rules.iter().all(Rule::excludes) {

@@ -2,7 +2,7 @@
 
 use super::channels::AddedChannels;
 use super::outputs::SessionOutputs;
-use super::rules::{RouteArguments, RuleArguments, StatisticArguments, WaitHint, require_matches, require_sinks};
+use super::rules::{RouteArguments, RuleArguments, StatisticArguments, WaitHint, require_features, require_matches};
 use super::{ChangeArguments, acks, controller};
 use crate::failure::{Failure, VerbResult};
 use clap::Args;
@@ -61,7 +61,7 @@ impl Enable {
             let mut spec = session.spec()?;
             self.change(&mut spec, &rules, &sinks)?;
             require_matches(&controller, &spec, &rules, WaitHint::Option)?;
-            require_sinks(&controller, &spec, WaitHint::Option)?;
+            require_features(&controller, &spec, WaitHint::Option)?;
         }
         let failed = |error: CtfError| Failure::Refused(error.to_string());
         sinks.iter_mut().try_for_each(prepare).map_err(failed)?;

@@ -171,11 +171,14 @@ pub(crate) fn require_matches(
     Err(Failure::Refused(format!("{}; {hint}; {}", first_few(&messages, "; "), waiting.hint())))
 }
 
-/// Fails if an output of the session is unavailable in all running processes that it records, and names them.
-pub(crate) fn require_sinks(controller: &Controller, spec: &SessionSpec, waiting: WaitHint) -> Result<(), Failure> {
+/// Fails if something that the session needs is unavailable in all running processes that it records, and names them.
+pub(crate) fn require_features(controller: &Controller, spec: &SessionSpec, waiting: WaitHint) -> Result<(), Failure> {
     for unbuilt in controller.unbuilt(spec)? {
         if unbuilt.others == 0 {
-            let hint = "`tracectl record` writes the output itself, whatever programs were built with";
+            let hint = match unbuilt.feature {
+                Some(_) => "`tracectl record` writes the output itself, whatever programs were built with",
+                None => "without `--lossless`, events are lost when a ring is full",
+            };
             return Err(Failure::Refused(format!("{unbuilt}; {hint}; {}", waiting.hint())));
         }
         message::note(&unbuilt.to_string());

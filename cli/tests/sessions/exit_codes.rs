@@ -40,7 +40,7 @@ fn losses_are_counted_apart_and_fail_if_asked() -> Outcome {
     let (headline, _) = out.split_once('\n').ok_or("no report")?;
     let words: Vec<_> = headline.split(' ').collect();
     assert!(words[1..6].join(" ").starts_with("events of 1 process, ") && headline.contains(" lost ("), "{out}");
-    assert!(out.contains("to lose fewer: a larger `--ring-size`"), "{out}");
+    assert!(out.contains("to lose fewer: `--lossless`, "), "{out}");
 
     let (code, out, err) = place.tracectl(&[&record[..], &["-o", "json", "--json", "--fail-on-loss"]].concat());
     assert_eq!(code, Some(4), "{err}");

@@ -19,6 +19,7 @@ mod identity;
 mod in_code;
 mod kernel;
 mod leftover;
+mod lossless;
 mod many_processes;
 mod many_sessions;
 mod memcheck;

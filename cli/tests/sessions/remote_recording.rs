@@ -224,7 +224,7 @@ fn the_largest_size_holds_for_all_processes_together() -> Outcome {
     Ok(())
 }
 
-/// `record` has the channels that `create` has, with the policy that a recorder needs.
+/// `record` has the channels that `create` has, with the policies that a recorder can serve.
 #[test]
 fn channels_have_contexts_and_sizes() {
     if is_traced() {
@@ -238,6 +238,6 @@ fn channels_have_contexts_and_sizes() {
     verified(&place, "out");
     let shown = place.well(&["view", "out"]);
     assert!(shown.contains(" shop:paid ") && shown.lines().all(|line| line.contains("cpu_id=")), "{shown}");
-    let (code, _, err) = place.tracectl(&[&record[..], &["--policy", "wait", "-o", "other"]].concat());
-    assert!(code != Some(0) && err.contains("tracectl create NAME --policy"), "{err}");
+    let (code, _, err) = place.tracectl(&[&record[..], &["--policy", "overwrite", "-o", "other"]].concat());
+    assert!(code != Some(0) && err.contains("tracectl create NAME --policy overwrite"), "{err}");
 }

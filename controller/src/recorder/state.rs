@@ -50,6 +50,8 @@ pub(super) struct State {
     unseen: Option<(Vec<String>, String)>,
     done: Vec<RecordedProcess>,
     on_change: Option<OnChange>,
+    /// The shortest time that an event of the processes waits for this recorder; `None` if events do not wait.
+    max_wait: Option<Duration>,
 }
 
 impl fmt::Debug for State {
@@ -76,6 +78,7 @@ impl State {
         (sinks, buckets): (Vec<SinkSpec>, Option<Buckets>),
         allowance: Arc<Allowance>,
         rights: Rights,
+        max_wait: Option<Duration>,
     ) -> Self {
         Self {
             session,
@@ -91,6 +94,7 @@ impl State {
             unseen: None,
             done: Vec::new(),
             on_change: None,
+            max_wait,
         }
     }
 
@@ -154,7 +158,7 @@ impl State {
     }
 
     fn drain(&mut self) -> Round {
-        let mut result = Round::default();
+        let mut result = Round { wait_limit: self.max_wait, ..Round::default() };
         let mut ended_names = Vec::new();
         let (may_be_open, mut open) = (files::most_open(), 0);
         for (name, process) in &mut self.processes {

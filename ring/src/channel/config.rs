@@ -108,8 +108,9 @@ impl Channel {
     ///
     /// This is the only policy under which a site may wait. An event does not wait, and is lost immediately: if no consumer is registered; inside a
     /// probe, or in a signal handler that has interrupted an event; in a thread that blocks signals, because that cannot be distinguished from a
-    /// signal handler; and after a wait that timed out, until something has been drained. A caller that waits for such a thread (to stop a session,
-    /// or to unregister a probe) waits just as long. The account has the number and the duration of waits.
+    /// signal handler; and after a wait that timed out, until something has been drained. Inside probes, handlers and such threads it does wait for
+    /// a consumer in another process. A caller that waits for such a thread (to stop a session, or to unregister a probe) waits just as long. The
+    /// account has the number and the duration of waits.
     ///
     /// ```
     /// # use tracepoint_ring as tracepoint;
@@ -121,6 +122,21 @@ impl Channel {
     pub fn wait(ring_size: usize, max_wait: Duration) -> Self {
         Self { max_wait, ..Self::new(Policy::Wait, ring_size) }
     }
+
+    /// A channel that [waits](Self::wait) for [`LOSSLESS_WAIT`](Self::LOSSLESS_WAIT), with rings [sized by need](Self::sized_by_need): what
+    /// `tracectl record --lossless` uses.
+    ///
+    /// ```
+    /// use tracepoint_ring::channel::Channel;
+    ///
+    /// assert_eq!(Channel::lossless().max_wait(), Some(Channel::LOSSLESS_WAIT));
+    /// ```
+    pub fn lossless() -> Self {
+        Self::wait(FULL_SIZE, Self::LOSSLESS_WAIT).sized_by_need()
+    }
+
+    /// The maximum wait of an event in a [lossless](Self::lossless) channel: longer than disks usually stall.
+    pub const LOSSLESS_WAIT: Duration = Duration::from_secs(1);
 
     fn new(policy: Policy, ring_size: usize) -> Self {
         Self {

@@ -35,6 +35,8 @@ pub struct ApplicationInfo {
     /// The kinds of sinks that its build supports. `None` for a library that does not report them: all kinds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sinks: Option<Vec<String>>,
+    /// True if its events can wait for a recorder in another process, by the policy `wait`.
+    pub waits_for_recorder: bool,
 }
 
 impl ApplicationInfo {

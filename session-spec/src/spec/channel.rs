@@ -72,6 +72,9 @@ impl Default for ChannelSpec {
 }
 
 impl ChannelSpec {
+    /// The maximum wait in a channel that is [lossless](Channel::lossless).
+    pub const LOSSLESS_WAIT: Duration = Channel::LOSSLESS_WAIT;
+
     /// A flight recorder with rings of this size in bytes.
     pub fn overwrite(ring_size: usize) -> Self {
         Self { policy: Policy::Overwrite.name().to_owned(), ring_size: Some(ring_size), ..Self::default() }
@@ -115,6 +118,11 @@ impl ChannelSpec {
     /// Size of the first rings in bytes.
     pub fn first_ring_size(&self) -> usize {
         self.ring_size.unwrap_or(Channel::default().ring_size())
+    }
+
+    /// Returns the maximum time that an event waits for space; `None` if events do not wait.
+    pub fn max_wait(&self) -> Option<Duration> {
+        self.channel().max_wait()
     }
 
     /// Returns its numbers with their keys.

@@ -13,7 +13,7 @@ pub enum DrainedBy {
     #[default]
     Process,
     /// Another process, through the ring files: a `Recorder`. The session has no sinks, and its channels use the policy
-    /// `discard`.
+    /// `discard` or `wait`.
     #[serde(rename = "outside")]
     Recorder,
 }
@@ -34,8 +34,8 @@ impl DrainedBy {
                 "a session that another process drains has no sinks of its own; remove them",
             ));
         }
-        match spec.all_channels().find(|channel| channel.policy != Policy::Discard.name()) {
-            Some(channel) => Err(channel.error("rings that another process drains need the policy `discard`; `tracectl create NAME --policy …` has the others")),
+        match spec.all_channels().find(|channel| channel.policy == Policy::Overwrite.name()) {
+            Some(channel) => Err(channel.error("rings that another process drains need the policy `discard` or `wait`; `tracectl create NAME --policy overwrite` has flight recorders")),
             None => Ok(()),
         }
     }

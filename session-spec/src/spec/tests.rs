@@ -389,7 +389,11 @@ fn a_remotely_drained_session_has_no_sinks() -> Outcome {
         spec.to_toml().map_err(|error| error.to_string()).expect_err("it is invalid")
     };
     assert!(refused(&|spec| spec.sinks.push(SinkSpec::ctf("/tmp/out").into())).contains("no sinks of its own"));
-    assert!(refused(&|spec| spec.channel.policy = "overwrite".to_owned()).contains("the policy `discard`"));
+    assert!(refused(&|spec| spec.channel.policy = "overwrite".to_owned()).contains("the policy `discard` or `wait`"));
+    let mut waits = remote.clone();
+    waits.channel = ChannelSpec::from(&Channel::lossless());
+    assert_eq!((&*waits.channel.policy, waits.channel.max_wait()), ("wait", Some(ChannelSpec::LOSSLESS_WAIT)));
+    assert_eq!(SessionSpec::parse(waits.to_toml()?.as_bytes())?, waits);
     assert!(refused(&|spec| spec.channels.push(ChannelSpec::overwrite(64 << 10).named("x"))).contains("channel `x`"));
     // The sinks of the remote consumer are checked against the session's packets.
     assert!(remote.check_sinks(&[SinkSpec::ctf("/tmp/out").into()]).is_ok());

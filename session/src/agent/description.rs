@@ -26,6 +26,7 @@ pub(super) fn describe_process(tag: Option<String>) -> ApplicationInfo {
     info.tag = tag;
     env!("CARGO_PKG_VERSION").clone_into(&mut info.library);
     info.sinks = Some(built_sinks());
+    info.waits_for_recorder = true;
     info
 }
 
