@@ -24,7 +24,7 @@ use crate::{message, units};
 use clap::Args;
 use clocks::FarClocks;
 use hosts::HostArguments;
-use kernel::KernelArguments;
+use kernel::{KernelArguments, Waits};
 use live_line::RecordLine;
 use recorded::RecordedProcesses;
 use remote::Side;
@@ -84,6 +84,7 @@ Examples:
   tracectl record -e 'net:*' --relay relay.lan -- ./server
   tracectl record -e 'net:*' -p 4242 --kernel 'sched:sched_switch,block:*' -o /tmp/trace
   tracectl record --kernel 'syscalls:*,!syscalls:*futex' --duration 1s -o /tmp/trace
+  tracectl record -e 'shop:*' --waits --duration 10s -o /tmp/trace -p 4242
   tracectl record -e 'net:*' --on web1,web2,db1 --duration 1m -o /var/tmp/trace
   tracectl record -e '*' --fail-on-loss --duration 1m -o /tmp/trace || echo \"exit code $?\"")]
 pub(crate) struct Record {
@@ -143,9 +144,12 @@ impl Record {
     }
 
     pub(crate) fn run(&self) -> VerbResult {
-        if self.hosts.any() && self.kernel.any() {
-            let text = "`--kernel` records this machine, not the hosts of `--on`: run it there, or leave out `--on`";
-            return Err(Failure::Usage(text.to_owned()));
+        if self.hosts.any()
+            && let Some(option) = self.kernel.option()
+        {
+            let text =
+                format!("`{option}` records this machine, not the hosts of `--on`: run it there, or leave out `--on`");
+            return Err(Failure::Usage(text));
         }
         if self.hosts.any() {
             return self.run_on_hosts();
@@ -156,6 +160,7 @@ impl Record {
         if let Some(kernel) = kernel.take_if(|_| self.is_kernel_alone()) {
             return self.run_kernel(kernel);
         }
+        let mut waits = rights.as_self(|| self.kernel.open_waits());
         let controller = controller(self.rules.pid)?;
         let process = self.rules.pid.map(|pid| controller.process(pid)).transpose()?;
         let rules = self.route.apply(self.rules.rules_or_all(&controller)?);
@@ -171,8 +176,8 @@ impl Record {
                 sink.stream.wait = self.wait;
             }
         }
-        if kernel.is_some() {
-            kernel::check(&sinks)?;
+        if kernel.is_some() || waits.any() {
+            kernel::check(self.kernel.option().unwrap_or_default(), &sinks)?;
         }
         let ages = sinks.iter().filter_map(|sink| Some(sink.stream_settings()?.flush_age()));
         spec.flush_ms = ages.min().map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
@@ -192,14 +197,18 @@ impl Record {
         rights.as_self(|| out.as_deref().map_or(Ok(()), |out| self.outputs.make_directory(out)))?;
         let session = controller.create(&name, &spec)?;
         let mut started_kernel = None;
-        let begun = (kernel, &mut started_kernel, &mut expected);
+        let begun = (kernel, &mut started_kernel, &mut waits, &mut expected);
         let recorded = self.record(&controller, &session, &spec, sinks, &mut stop, begun);
         let report = recorded.and_then(|(recorder, unrecorded, child)| {
             let timeout = self.wait_arguments.timeout.max(END_TIMEOUT);
-            let mut report = report::finish(&session, (recorder, unrecorded), &expected, timeout)?;
+            let mut recorded_waits = Default::default();
+            // At once: later waits would be those of spans that are not recorded to their ends.
+            let finish_waits = || recorded_waits = waits.finish();
+            let mut report = report::finish(&session, (recorder, unrecorded), &expected, timeout, finish_waits)?;
             if let Some(kernel) = started_kernel {
-                report.add_kernel(kernel.finish());
+                report.add_kernel("kernel", kernel.finish());
             }
+            report.add_waits(recorded_waits);
             Ok((report, child))
         });
         // On every path, all events are switched off, and an empty output directory is removed.
@@ -257,9 +266,10 @@ impl Record {
         spec: &SessionSpec,
         sinks: Vec<SinkSpec>,
         stop: &mut StopCondition,
-        (kernel, started_kernel, expected): (
+        (kernel, started_kernel, waits, expected): (
             Option<KernelRecorder>,
             &mut Option<KernelRecording>,
+            &mut Waits,
             &mut Vec<Application>,
         ),
     ) -> Result<(Recorder, UnrecordedProcesses, Option<Child>), Failure> {
@@ -269,7 +279,7 @@ impl Record {
             Recorder::raise_file_limit();
         }
         // Processes that have started are already recorded while others have not answered.
-        let of_kernel = if kernel.is_some() { sinks.clone() } else { Vec::new() };
+        let of_kernel = if kernel.is_some() || waits.any() { sinks.clone() } else { Vec::new() };
         let recorder = Recorder::start(session, sinks, self.max_size, self.rights.clone())?;
         let waited = session.wait(spec.generation, self.wait_arguments.timeout)?;
         recorder.attach();
@@ -278,6 +288,7 @@ impl Record {
         expected.extend(waited.silent);
         let started = kernel.map(|kernel| kernel.start(controller, &of_kernel, self.max_size, &self.rights));
         *started_kernel = started.transpose()?;
+        self.rights.as_self(|| waits.start(controller, &of_kernel, self.max_size, &self.rights))?;
         let mut child = command::start(&self.command, controller, spec, self.side)?;
         // After the start of the command, which keeps its original limit.
         Recorder::raise_file_limit();
@@ -291,6 +302,7 @@ impl Record {
         let mut wait = Duration::ZERO;
         while !stop.is_reached(child.as_mut(), wait)? {
             let progress = recorder.recorded();
+            waits.attach(progress.iter().filter_map(|recorded| Some(recorded.process?.pid)), &self.rights);
             servers.print_new(&progress);
             clocks.print_new(&progress);
             if looked.is_none_or(|looked| looked.elapsed() >= interval) {
@@ -306,7 +318,8 @@ impl Record {
                 looked = Some(began);
             }
             wait = interval.saturating_sub(looked.map_or(Duration::ZERO, |looked| looked.elapsed())).min(LONGEST_WAIT);
-            if is_bounded && (recorder.is_full() || started_kernel.as_ref().is_some_and(KernelRecording::is_full)) {
+            let is_kernel_full = started_kernel.as_ref().is_some_and(KernelRecording::is_full) || waits.is_full();
+            if is_bounded && (recorder.is_full() || is_kernel_full) {
                 break;
             }
         }

@@ -15,9 +15,13 @@
 //!
 //! All events of a CPU share its ring buffer. When that is full, the kernel drops new events (`ring_full`).
 
+mod cpu;
 mod perf;
 mod recorder;
+mod system_calls;
 mod tracefs;
+mod waits;
+mod wakings;
 
 use rustix::process::geteuid;
 use std::io;
@@ -28,9 +32,14 @@ use tracepoint_session_spec::syntax::SyntaxError;
 
 pub use recorder::{KernelRecorded, KernelRecorder, KernelRecording};
 pub use tracefs::KernelEvents;
+pub use waits::{WaitsRecorder, WaitsRecording};
 
 /// The name of the trace in a directory of traces. The names of processes' traces end in a process id.
 const TRACE: &str = "kernel";
+/// The name of the trace with the waits of processes.
+const WAITS: &str = "waits";
+/// The name of the event that needs no rights.
+const SWITCH: &str = "perf:switch";
 
 /// How to get the rights.
 const RIGHTS: &str = "run `tracectl` as root (`sudo`), or give it the rights: \
@@ -92,6 +101,9 @@ fn mend(event: &str, error: &io::Error) -> String {
                 "it allows that to no user, not even root: exclude the event with `!{event}`; if it refuses every event, a seccomp filter \
                  forbids `perf_event_open`: many containers run under such a filter"
             );
+        }
+        Some(libc::EPERM | libc::EACCES) if event == SWITCH => {
+            "the process is another user's, or the sysctl `kernel.perf_event_paranoid` is above 2, or a seccomp filter forbids `perf_event_open`"
         }
         Some(libc::EPERM | libc::EACCES) => RIGHTS,
         Some(libc::EMFILE | libc::ENFILE) => {

@@ -29,5 +29,7 @@ pub use controller::{
     Acknowledgements, Application, Controller, DestroyResult, Leftover, Mismatch, MissingFeature, NamedSession,
     RunDirListing, SessionInCode, SilenceReason, UnmatchedRule, rings_behind,
 };
-pub use kernel::{KernelError, KernelEvents, KernelRecorded, KernelRecorder, KernelRecording};
+pub use kernel::{
+    KernelError, KernelEvents, KernelRecorded, KernelRecorder, KernelRecording, WaitsRecorder, WaitsRecording,
+};
 pub use recorder::{RecordedProcess, Recorder};

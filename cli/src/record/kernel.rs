@@ -7,30 +7,43 @@ use super::{LONGEST_WAIT, Record, command};
 use crate::failure::{Failure, VerbResult};
 use crate::session::controller;
 use crate::session::rules::RuleArguments;
-use crate::units;
-use clap::Args;
+use crate::{message, units};
+use clap::{ArgGroup, Args};
+use std::collections::BTreeSet;
 use std::fs;
-use tracepoint_controller::{KernelEvents, KernelRecorder, Recorder};
+use tracepoint_controller::{
+    Controller, KernelEvents, KernelRecorded, KernelRecorder, Recorder, WaitsRecorder, WaitsRecording,
+};
+use tracepoint_run_dir::Rights;
 use tracepoint_session_spec::{SessionSpec, SinkSpec};
 
 const RING_SIZE: usize = 2 << 20;
 
 /// Which events of the kernel.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Events of the kernel")]
+#[command(next_help_heading = "Events of the kernel", group = ArgGroup::new("of_kernel").args(["kernel", "waits"]).multiple(true))]
 pub(super) struct KernelArguments {
     /// Record events of the kernel on all CPUs, for all processes: `system:event` with `*`, `?` and `[a-z]`; `!…` excludes events; several are
     /// separated by commas. Without `-e`, nothing else is recorded. Needs root or the rights in docs/kernel.md
     #[arg(long, value_name = "EVENTS", value_delimiter = ',')]
     kernel: Vec<String>,
-    /// Size of the ring buffer of each CPU for events of the kernel [default: 2M]
-    #[arg(long, value_name = "SIZE", requires = "kernel", value_parser = units::size)]
+    /// Size of the ring buffer of each CPU for events of the kernel [default: 2M; for `--waits` 1M, without rights 256K]
+    #[arg(long, value_name = "SIZE", requires = "of_kernel", value_parser = units::size)]
     kernel_ring_size: Option<u64>,
+    /// Record when the threads of the recorded processes run, and what they wait for, for `tracectl why`. As root or with the rights in
+    /// docs/waits.md: switches, wake-ups, system calls in which a thread may wait, block I/O and page faults; as any other user: switches alone
+    #[arg(long)]
+    waits: bool,
 }
 
 impl KernelArguments {
     pub(super) const fn any(&self) -> bool {
         !self.kernel.is_empty()
+    }
+
+    /// Returns the option that was given, if any.
+    pub(super) fn option(&self) -> Option<&'static str> {
+        if self.any() { Some("--kernel") } else { self.waits.then_some("--waits") }
     }
 
     /// Opens the requested events, if any. Each takes file descriptors: `many` says that this process may raise its limit on open files.
@@ -45,14 +58,84 @@ impl KernelArguments {
         let size = self.kernel_ring_size.map_or(RING_SIZE, |size| usize::try_from(size).unwrap_or(usize::MAX));
         Ok(Some(KernelRecorder::open(events, size)?))
     }
+
+    /// Opens a recording of waits, if requested. Says what is not recorded for lack of rights. If nothing can be, the other recordings go on.
+    pub(super) fn open_waits(&self) -> Waits {
+        let mut waits = Waits::default();
+        let size = self.kernel_ring_size.map(|size| usize::try_from(size).unwrap_or(usize::MAX));
+        match self.waits.then(|| WaitsRecorder::open(size)) {
+            Some(Ok(recorder)) => {
+                match recorder.missing() {
+                    None => message::note(
+                        "--waits: recording switches of threads, wake-ups, system calls, block I/O and page faults",
+                    ),
+                    Some(error) => message::note(&format!(
+                        "--waits: recording switches of threads; not what they wait for, nor who wakes them, because {error}"
+                    )),
+                }
+                waits.recorder = Some(recorder);
+            }
+            Some(Err(error)) => waits.failures.push(format!("--waits: nothing is recorded: {error}")),
+            None => {}
+        }
+        waits
+    }
 }
 
-/// Fails if events of the kernel cannot be written to one of these outputs.
-pub(super) fn check(sinks: &[SinkSpec]) -> Result<(), Failure> {
+/// The recording of waits.
+#[derive(Debug, Default)]
+pub(super) struct Waits {
+    recorder: Option<WaitsRecorder>,
+    recording: Option<WaitsRecording>,
+    processes: BTreeSet<u32>,
+    failures: Vec<String>,
+}
+
+impl Waits {
+    pub(super) const fn any(&self) -> bool {
+        self.recorder.is_some()
+    }
+
+    pub(super) fn start(
+        &mut self,
+        controller: &Controller,
+        sinks: &[SinkSpec],
+        max_size: u64,
+        rights: &Rights,
+    ) -> Result<(), Failure> {
+        let start = |recorder: WaitsRecorder| recorder.start(controller, sinks, max_size, rights);
+        self.recording = self.recorder.take().map(start).transpose()?;
+        Ok(())
+    }
+
+    /// Records the threads of these processes, except for those that are recorded already.
+    pub(super) fn attach(&mut self, processes: impl Iterator<Item = u32>, rights: &Rights) {
+        let Some(recording) = &self.recording else { return };
+        for pid in processes {
+            if self.processes.insert(pid)
+                && let Err(error) = rights.as_self(|| recording.attach(pid))
+            {
+                self.failures.push(format!("--waits: process {pid}: {error}"));
+            }
+        }
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.recording.as_ref().is_some_and(WaitsRecording::is_full)
+    }
+
+    /// Ends the recording; returns its counts, and what failed.
+    pub(super) fn finish(self) -> (Option<KernelRecorded>, Vec<String>) {
+        (self.recording.map(WaitsRecording::finish), self.failures)
+    }
+}
+
+/// Fails if events of the kernel, recorded by this option, cannot be written to one of these outputs.
+pub(super) fn check(option: &str, sinks: &[SinkSpec]) -> Result<(), Failure> {
     match sinks.iter().find(|sink| !matches!(sink, SinkSpec::Ctf(_) | SinkSpec::Dt(_) | SinkSpec::Text(_))) {
         None => Ok(()),
         Some(sink) => Err(Failure::Refused(format!(
-            "`--kernel` writes files only, no output of the kind `{}`: record into files (`-o DIR`), in a `record` of its own",
+            "`{option}` writes files only, no output of the kind `{}`: record into files (`-o DIR`), in a `record` of its own",
             sink.kind()
         ))),
     }
@@ -60,7 +143,7 @@ pub(super) fn check(sinks: &[SinkSpec]) -> Result<(), Failure> {
 
 impl Record {
     pub(super) const fn is_kernel_alone(&self) -> bool {
-        self.kernel.any() && self.rules.events.is_empty()
+        self.kernel.any() && self.rules.events.is_empty() && !self.kernel.waits
     }
 
     pub(super) fn run_kernel(&self, recorder: KernelRecorder) -> VerbResult {
@@ -75,7 +158,7 @@ impl Record {
         let out = self.output()?;
         rights.as_self(|| self.outputs.require_new_files())?;
         let sinks = self.outputs.sinks(out.as_deref(), self.max_size)?;
-        check(&sinks)?;
+        check("--kernel", &sinks)?;
         let mut stop = StopCondition::new(self.duration, process)?;
         rights.as_self(|| out.as_deref().map_or(Ok(()), |out| self.outputs.make_directory(out)))?;
         let recording = recorder.start(&controller, &sinks, self.max_size, rights).inspect_err(|_| {
@@ -92,7 +175,7 @@ impl Record {
             command::terminate(child)?;
         }
         let mut report = Report::default();
-        report.add_kernel(recording.finish());
+        report.add_kernel("kernel", recording.finish());
         self.conclude(&report, out.as_deref(), child)
     }
 }

@@ -9,7 +9,7 @@ use crate::table::{Table, number, text};
 use crate::{message, output, units};
 use anstyle::Style;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -36,18 +36,20 @@ pub(super) struct Report {
     failures: Vec<String>,
     /// Notes that are not failures: rules that some processes do not support.
     notes: Vec<String>,
-    kernel: Option<KernelRecorded>,
+    /// The recordings of the kernel, by the name of their trace.
+    kernel: BTreeMap<&'static str, KernelRecorded>,
     /// Counts of the servers of processes.
     served: Vec<ServerCounts>,
 }
 
 /// Stops the session, waits until the processes have ended the recording, takes the remaining packets, and removes the session. Names those
-/// `expected` processes of which nothing was recorded.
+/// `expected` processes of which nothing was recorded. Calls `stopped` when no process records any more.
 pub(super) fn finish(
     session: &NamedSession<'_>,
     (recorder, mut unrecorded): (Recorder, UnrecordedProcesses),
     expected: &[Application],
     timeout: Duration,
+    stopped: impl FnOnce(),
 ) -> Result<Report, Failure> {
     unrecorded.update(&session.acks()?, &recorder);
     let generation = session.change("stop", |spec| {
@@ -55,6 +57,7 @@ pub(super) fn finish(
         Ok(())
     })?;
     let waited = session.wait(generation, timeout)?;
+    stopped();
     let keys: Vec<_> = waited.silent.iter().map(|process| process.info().key()).collect();
     let all = recorder.finish(&keys);
     // Rings that could not be read completely are kept.
@@ -116,7 +119,7 @@ pub(super) fn finish(
     let died = !died.is_empty() || !recovered.is_empty();
     let is_full = all.iter().any(|recorded| recorded.is_full);
     let served = ServerCounts::of(&all);
-    Ok(Report { acks, silent, recovered, unrecorded, died, is_full, failures, notes, kernel: None, served })
+    Ok(Report { acks, silent, recovered, unrecorded, died, is_full, failures, notes, kernel: BTreeMap::new(), served })
 }
 
 /// Messages about rules that processes do not support: notes, and failures. A filter usually fits only some programs, so a rule is a failure
@@ -177,15 +180,23 @@ impl Report {
         self.counters().total_lost() > 0
     }
 
-    pub(super) fn add_kernel(&mut self, kernel: KernelRecorded) {
+    pub(super) fn add_kernel(&mut self, name: &'static str, kernel: KernelRecorded) {
         self.failures.extend(kernel.errors.iter().map(|error| format!("the kernel: {error}")));
         self.is_full |= kernel.is_full;
-        self.kernel = Some(kernel);
+        self.kernel.insert(name, kernel);
+    }
+
+    pub(super) fn add_waits(&mut self, (waits, failures): (Option<KernelRecorded>, Vec<String>)) {
+        self.failures.extend(failures);
+        if let Some(waits) = waits {
+            self.add_kernel("waits", waits);
+        }
     }
 
     /// The summed counts of all processes and the kernel.
     fn counters(&self) -> Counters {
-        let mut sum = self.kernel.as_ref().map(|kernel| kernel.counters.clone()).unwrap_or_default();
+        let mut sum = Counters::default();
+        self.kernel.values().for_each(|kernel| sum.add(&kernel.counters));
         self.acks.iter().for_each(|ack| sum.add(&ack.counters));
         for process in &self.recovered {
             if !self.acks.iter().any(|ack| ack.process.pid == process.pid) {
@@ -205,10 +216,12 @@ impl Report {
         let outputs: Vec<_> = outputs.into_iter().filter(|output| size(output) > 0).collect();
         let (events, lost, processes) = (counters.kept(), counters.total_lost(), self.processes());
         let plural = if processes == 1 { "process" } else { "processes" };
-        match &self.kernel {
-            None => write!(text_out, "{events} events of {processes} {plural}")?,
-            Some(_) if processes == 0 => write!(text_out, "{events} events of the kernel")?,
-            Some(_) => write!(text_out, "{events} events of {processes} {plural} and the kernel")?,
+        if self.kernel.is_empty() {
+            write!(text_out, "{events} events of {processes} {plural}")?;
+        } else if processes == 0 {
+            write!(text_out, "{events} events of the kernel")?;
+        } else {
+            write!(text_out, "{events} events of {processes} {plural} and the kernel")?;
         }
         if lost > 0 {
             let tenths = u128::from(lost) * 1000 / (u128::from(events) + u128::from(lost));
@@ -239,7 +252,7 @@ impl Report {
         for served in &self.served {
             writeln!(text_out, "  {}", served.text())?;
         }
-        for (cpu, lost) in self.kernel.iter().flat_map(|kernel| &kernel.lost_by_cpu) {
+        for (cpu, lost) in self.kernel.values().flat_map(|kernel| &kernel.lost_by_cpu) {
             writeln!(text_out, "  CPU {cpu} lost {lost} events of the kernel; see `--kernel-ring-size`")?;
         }
         for (ack, over) in self.acks.iter().flat_map(|ack| ack.over_budget.iter().map(move |over| (ack, over))) {
@@ -265,7 +278,7 @@ impl Report {
     /// The outputs: the directory, files of the processes, and recovered traces.
     fn outputs(&self, out: Option<&Path>) -> Vec<PathBuf> {
         let own = self.acks.iter().flat_map(|ack| &ack.outputs);
-        let of_kernel = self.kernel.iter().flat_map(|kernel| &kernel.outputs);
+        let of_kernel = self.kernel.values().flat_map(|kernel| &kernel.outputs);
         // Streamed packets are in no local output.
         let recovered =
             self.recovered.iter().map(|process| &process.output).filter(|output| !output.as_os_str().is_empty());
@@ -290,7 +303,8 @@ impl Report {
             "lost": counters.total_lost(),
             "processes": self.acks.iter().map(recorded_json).collect::<Vec<_>>(),
             "recovered": self.recovered,
-            "kernel": self.kernel.as_ref().map(kernel_json),
+            "kernel": self.kernel.get("kernel").map(kernel_json),
+            "waits": self.kernel.get("waits").map(kernel_json),
             "served": self.served.iter().map(ServerCounts::json).collect::<Vec<_>>(),
             "not_recorded": self.unrecorded.pids(),
             "not_acknowledged": silent,

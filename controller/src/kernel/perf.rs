@@ -1,28 +1,40 @@
-//! `perf_event_open`: opens an event on a CPU, and maps the ring buffer of that CPU.
+//! `perf_event_open`: opens an event on a CPU, of all threads or of one, and maps the ring buffer of that CPU.
 #![expect(
     unsafe_code,
     reason = "the system calls have no safe interface, and the kernel writes to the mapped ring buffer"
 )]
 
 use memmap2::{MmapOptions, MmapRaw};
+use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracepoint_reader::kernel::SAMPLE_TYPE;
 
-/// `PERF_TYPE_TRACEPOINT`, `PERF_FORMAT_LOST` and `PERF_FLAG_FD_CLOEXEC` of `linux/perf_event.h`.
+/// `PERF_TYPE_SOFTWARE`, `PERF_TYPE_TRACEPOINT`, `PERF_FORMAT_LOST` and `PERF_FLAG_FD_CLOEXEC` of `linux/perf_event.h`.
+const SOFTWARE: u32 = 1;
 const TRACEPOINT: u32 = 2;
+/// `PERF_COUNT_SW_PAGE_FAULTS_MAJ` and `PERF_COUNT_SW_DUMMY`.
+const MAJOR_FAULTS: u64 = 6;
+const DUMMY: u64 = 9;
 const FORMAT_LOST: u64 = 1 << 4;
 const CLOEXEC: libc::c_ulong = 1 << 3;
 /// Bits of the flags of `perf_event_attr`.
 const DISABLED: u64 = 1;
+const INHERIT: u64 = 1 << 1;
+const EXCLUDE_KERNEL: u64 = 1 << 5;
+const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
 const WATERMARK: u64 = 1 << 14;
+const SAMPLE_ID_ALL: u64 = 1 << 18;
 const USE_CLOCKID: u64 = 1 << 25;
-/// `PERF_EVENT_IOC_ENABLE`, `_DISABLE` and `_SET_OUTPUT`.
+const CONTEXT_SWITCH: u64 = 1 << 26;
+const INHERIT_THREAD: u64 = 1 << 35;
+/// `PERF_EVENT_IOC_ENABLE`, `_DISABLE`, `_SET_OUTPUT` and `_SET_FILTER`.
 const ENABLE: libc::c_ulong = 0x2400;
 const DISABLE: libc::c_ulong = 0x2401;
 const SET_OUTPUT: libc::c_ulong = 0x2405;
+const SET_FILTER: libc::c_ulong = 1 << 30 | (size_of::<*const libc::c_char>() as libc::c_ulong) << 16 | 0x2406;
 /// Offsets in the first page of the mapping.
 const DATA_HEAD: usize = 1024;
 const DATA_TAIL: usize = 1032;
@@ -52,8 +64,34 @@ struct Attributes {
     reserved: u16,
 }
 
-/// An event on one CPU. The events of a CPU form a group: they are enabled and disabled together with the first one, and are initially
-/// disabled.
+/// Which event is opened in a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ThreadEvent {
+    /// The thread begins or ceases to run. Needs no rights for threads of the same user.
+    Switch,
+    /// A page fault for which the thread has waited.
+    MajorFault,
+    /// The tracepoint with this number; with a filter, those of its events that match.
+    Tracepoint(u16, Option<CString>),
+}
+
+impl Attributes {
+    /// Attributes of an event each of whose occurrences is stored.
+    fn new(watermark: usize) -> Self {
+        Self {
+            size: size_of::<Self>() as u32,
+            sample_period: 1,
+            sample_type: SAMPLE_TYPE,
+            read_format: FORMAT_LOST,
+            wakeup_watermark: u32::try_from(watermark).unwrap_or(u32::MAX),
+            clockid: libc::CLOCK_MONOTONIC,
+            ..Self::default()
+        }
+    }
+}
+
+/// An event on one CPU. The events of all threads of a CPU form a group: they are enabled and disabled together with the first one, and are
+/// initially disabled. The events of one thread are enabled each by itself.
 #[derive(Debug)]
 pub(super) struct CpuEvent(File);
 
@@ -63,38 +101,73 @@ impl CpuEvent {
     pub(super) fn open(number: u16, cpu: u32, watermark: usize, first: Option<&Self>) -> io::Result<Self> {
         let attributes = Attributes {
             kind: TRACEPOINT,
-            size: size_of::<Attributes>() as u32,
             config: number.into(),
-            sample_period: 1,
-            sample_type: SAMPLE_TYPE,
-            read_format: FORMAT_LOST,
             flags: WATERMARK | USE_CLOCKID | if first.is_none() { DISABLED } else { 0 },
-            wakeup_watermark: u32::try_from(watermark).unwrap_or(u32::MAX),
-            clockid: libc::CLOCK_MONOTONIC,
-            ..Attributes::default()
+            ..Attributes::new(watermark)
         };
-        let all: libc::pid_t = -1;
-        let group: libc::c_int = first.map_or(-1, |first| first.0.as_raw_fd());
-        // SAFETY: the kernel reads `size` bytes of `attributes`, which lives until the call returns, and writes at most to its `size`, which
-        // nothing reads afterwards.
-        let fd = unsafe {
-            libc::syscall(libc::SYS_perf_event_open, &raw const attributes, all, cpu.cast_signed(), group, CLOEXEC)
-        };
-        let fd = libc::c_int::try_from(fd).ok().filter(|fd| *fd >= 0).ok_or_else(io::Error::last_os_error)?;
-        // SAFETY: a new descriptor that nothing else owns.
-        let event = Self(unsafe { OwnedFd::from_raw_fd(fd) }.into());
+        let event = Self::open_as(&attributes, -1, cpu, first)?;
         if let Some(first) = first {
             event.control(SET_OUTPUT, first.0.as_raw_fd())?;
         }
         Ok(event)
     }
 
-    /// Enables the group whose first event this is.
+    /// Opens an event of the calling thread that never fires, to own the ring buffer of a CPU.
+    pub(super) fn open_owner(cpu: u32, watermark: usize) -> io::Result<Self> {
+        let flags = WATERMARK | USE_CLOCKID | EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR;
+        Self::open_as(&Attributes { kind: SOFTWARE, config: DUMMY, flags, ..Attributes::new(watermark) }, 0, cpu, None)
+    }
+
+    /// Opens an event of a thread (0 is the calling one), and of the threads that it will start, where they run on this CPU; or of all threads. It
+    /// uses the ring buffer of `owner`.
+    pub(super) fn open_in_thread(event: &ThreadEvent, thread: Option<u32>, cpu: u32, owner: &Self) -> io::Result<Self> {
+        let (kind, config, more) = match event {
+            // A record of a switch has the fields of `sample_type` only if asked.
+            ThreadEvent::Switch => (SOFTWARE, DUMMY, CONTEXT_SWITCH | EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR),
+            ThreadEvent::MajorFault => (SOFTWARE, MAJOR_FAULTS, 0),
+            ThreadEvent::Tracepoint(number, _) => (TRACEPOINT, u64::from(*number), 0),
+        };
+        let inherited = thread.map_or(0, |_| INHERIT | INHERIT_THREAD);
+        let flags = DISABLED | WATERMARK | USE_CLOCKID | SAMPLE_ID_ALL | inherited | more;
+        let attributes = Attributes { kind, config, flags, ..Attributes::new(0) };
+        let opened = Self::open_as(&attributes, thread.map_or(-1, u32::cast_signed), cpu, None)?;
+        opened.control(SET_OUTPUT, owner.0.as_raw_fd())?;
+        if let ThreadEvent::Tracepoint(_, Some(filter)) = event {
+            // SAFETY: the kernel reads the text up to its NUL, and writes nothing; the text lives until the call returns.
+            let result = unsafe { libc::ioctl(opened.0.as_raw_fd(), SET_FILTER as _, filter.as_ptr()) };
+            if result < 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        opened.enable()?;
+        Ok(opened)
+    }
+
+    fn open_as(attributes: &Attributes, thread: libc::pid_t, cpu: u32, group: Option<&Self>) -> io::Result<Self> {
+        let group: libc::c_int = group.map_or(-1, |first| first.0.as_raw_fd());
+        // SAFETY: the kernel reads `size` bytes of `attributes`, which lives until the call returns, and writes at most to its `size`, which
+        // nothing reads afterwards.
+        let fd = unsafe {
+            libc::syscall(
+                libc::SYS_perf_event_open,
+                std::ptr::from_ref(attributes),
+                thread,
+                cpu.cast_signed(),
+                group,
+                CLOEXEC,
+            )
+        };
+        let fd = libc::c_int::try_from(fd).ok().filter(|fd| *fd >= 0).ok_or_else(io::Error::last_os_error)?;
+        // SAFETY: a new descriptor that nothing else owns.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }.into()))
+    }
+
+    /// Enables the event, or the group whose first event this is.
     pub(super) fn enable(&self) -> io::Result<()> {
         self.control(ENABLE, 0)
     }
 
-    /// Disables the group whose first event this is.
+    /// Disables the event, or the group whose first event this is.
     pub(super) fn disable(&self) -> io::Result<()> {
         self.control(DISABLE, 0)
     }

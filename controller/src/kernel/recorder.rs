@@ -1,19 +1,20 @@
 //! Records events of the kernel: a thread moves them from the ring buffers to the sinks.
 
-use super::perf::{CpuEvent, RingBuffer, page_size};
+use super::cpu::{AttachedThread, Cpu, RecordedThread, online, record_of};
+use super::perf::page_size;
 use super::tracefs::KernelEvents;
+use super::wakings::Wakings;
 use super::{KernelError, TRACE};
 use crate::controller::Controller;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::time::{ClockId, clock_gettime};
-use std::fs;
 use std::io;
-use std::iter;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
 use std::thread::{Builder, JoinHandle};
-use tracepoint_reader::kernel::EventFormat;
+use tracepoint_reader::kernel::{EventFormat, recording_ended};
 use tracepoint_run_dir::ack::Counters;
 use tracepoint_run_dir::clock::clock_info;
 use tracepoint_run_dir::own_process::hostname;
@@ -22,15 +23,12 @@ use tracepoint_session_io::outputs::{self, Allowance, LimitReached};
 use tracepoint_session_spec::{SinkSpec, random_id};
 use tracepoint_sinks::account::Account;
 use tracepoint_sinks::own_thread::leave_signals_to_the_program;
-use tracepoint_sinks::{Drain, KernelCounts, KernelRings, ProcessInfo, SinkReport, TraceInfo};
+use tracepoint_sinks::{Drain, KernelRings, ProcessInfo, SinkReport, TraceInfo};
 
 /// The thread's name, as `top -H` shows it.
 const NAME: &str = "tracepoint-kern";
 /// Maximum time that an event stays in its ring buffer.
 const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-/// A ring buffer wakes the thread when 1/`WAKE_PART` of it is filled.
-const WAKE_PART: usize = 4;
-
 /// Opened, disabled events of the kernel.
 #[derive(Debug)]
 pub struct KernelRecorder {
@@ -38,15 +36,9 @@ pub struct KernelRecorder {
     cpus: Vec<Cpu>,
 }
 
-#[derive(Debug)]
-struct Cpu {
-    number: u32,
-    /// In the order of the events. All use the first one's ring buffer.
-    events: Vec<CpuEvent>,
-    ring: RingBuffer,
-    /// True if the CPU is offline by now.
-    is_gone: bool,
-}
+/// Values that are added to the number by which the thread is woken: to look for attached threads; to stop.
+const LOOK: u64 = 1;
+const STOP: u64 = 1 << 32;
 
 /// The result of recording the kernel.
 #[derive(Clone, Debug, Default)]
@@ -82,7 +74,7 @@ impl KernelRecorder {
     ///
     /// If this process lacks the rights, descriptors or memory for it, or the kernel is older than Linux 6.0.
     pub fn open(events: KernelEvents, ring_size: usize) -> Result<Self, KernelError> {
-        let size = ring_size.clamp(page_size(), 1 << 30).next_power_of_two();
+        let size = whole_pages(ring_size);
         let cpus = online().map_err(KernelError::Thread)?;
         let cpus = cpus.into_iter().map(|number| Cpu::open(number, &events, size)).collect::<Result<_, _>>()?;
         Ok(Self { events, cpus })
@@ -101,55 +93,60 @@ impl KernelRecorder {
         max_size: u64,
         rights: &Rights,
     ) -> Result<KernelRecording, KernelError> {
-        let (clock, _) = clock_info(controller.run_dir());
-        let hostname = String::from_utf8_lossy(&hostname()).into_owned();
-        let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
-        let process = ProcessInfo { hostname, kernel, ..ProcessInfo::default() };
-        let trace = TraceInfo { uuid: random_id(), name: TRACE.to_owned(), clock, process };
-        let time = clock_gettime(ClockId::Monotonic);
-        let began = (time.tv_sec * 1_000_000_000 + time.tv_nsec).cast_unsigned();
         let Self { events, cpus } = self;
-        let mut drain = Drain::kernel(trace, began, events.0);
-        let allowance = Allowance::of(max_size);
-        let (mut outputs, stop) = (Vec::new(), eventfd(0, EventfdFlags::CLOEXEC).map_err(io::Error::from));
-        let made = rights.as_self(|| {
-            sinks.iter().try_for_each(|spec| {
-                let made = outputs::make(spec, TRACE, Arc::clone(&allowance));
-                let (sink, output) = made.map_err(|error| error.to_string())?;
-                outputs.push(output);
-                drain.add_sink(sink).map(drop).map_err(|error| error.to_string())
-            })
-        });
-        made.map_err(KernelError::Sink)?;
-        let stop = Arc::new(stop.map_err(KernelError::Thread)?);
-        for first in cpus.iter().filter_map(|cpu| cpu.events.first()) {
-            first.enable().map_err(KernelError::Thread)?;
-        }
-        let (own_stop, own_rights) = (Arc::clone(&stop), rights.clone());
-        let body = move || {
-            leave_signals_to_the_program();
-            own_rights.as_self(|| RecordingThread { cpus, drain, outputs, errors: Vec::new() }.run(&own_stop))
-        };
-        let thread = Builder::new().name(NAME.to_owned()).spawn(body).map_err(KernelError::Thread)?;
-        Ok(KernelRecording { stop, thread: Some(thread), allowance })
+        let (_, none) = channel();
+        start((TRACE, events.0), cpus, (none, None), (controller, sinks, max_size, rights))
     }
 }
 
-impl Cpu {
-    fn open(number: u32, events: &KernelEvents, size: usize) -> Result<Self, KernelError> {
-        let open = |(name, format): &(String, EventFormat), first: Option<&CpuEvent>| {
-            let failed = |source| KernelError::Open(name.clone(), source);
-            CpuEvent::open(format.number, number, size / WAKE_PART, first).map_err(failed)
-        };
-        let nothing = || KernelError::Thread(io::Error::other("no event is chosen"));
-        let (first, others) = events.0.split_first().ok_or_else(nothing)?;
-        let first = open(first, None)?;
-        // An event without a ring buffer cannot be shared.
-        let failed = |source| KernelError::Ring(number, size, source);
-        let ring = RingBuffer::map(&first, size).map_err(failed)?;
-        let others: Vec<_> = others.iter().map(|event| open(event, Some(&first))).collect::<Result<_, _>>()?;
-        Ok(Self { number, events: iter::once(first).chain(others).collect(), ring, is_gone: false })
-    }
+/// Starts the thread that records these events of these CPUs, and of the threads that are `attached`, with their wake-ups if the position of these
+/// among the events is given, into sinks with this name.
+pub(super) fn start(
+    (name, events): (&str, Vec<(String, EventFormat)>),
+    cpus: Vec<Cpu>,
+    (attached, wakings): (Receiver<AttachedThread>, Option<usize>),
+    (controller, sinks, max_size, rights): (&Controller, &[SinkSpec], u64, &Rights),
+) -> Result<KernelRecording, KernelError> {
+    let (clock, _) = clock_info(controller.run_dir());
+    let hostname = String::from_utf8_lossy(&hostname()).into_owned();
+    let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
+    let process = ProcessInfo { hostname, kernel, ..ProcessInfo::default() };
+    let trace = TraceInfo { uuid: random_id(), name: name.to_owned(), clock, process };
+    let number_of_events = events.len();
+    let wakings = wakings.and_then(|index| Some((index, Wakings::new(events.get(index)?.1.number))));
+    let mut drain = Drain::kernel(trace, now(), events);
+    let allowance = Allowance::of(max_size);
+    let (mut outputs, stop) = (Vec::new(), eventfd(0, EventfdFlags::CLOEXEC).map_err(io::Error::from));
+    let made = rights.as_self(|| {
+        sinks.iter().try_for_each(|spec| {
+            let made = outputs::make(spec, name, Arc::clone(&allowance));
+            let (sink, output) = made.map_err(|error| error.to_string())?;
+            outputs.push(output);
+            drain.add_sink(sink).map(drop).map_err(|error| error.to_string())
+        })
+    });
+    made.map_err(KernelError::Sink)?;
+    let stop = Arc::new(stop.map_err(KernelError::Thread)?);
+    cpus.iter().try_for_each(Cpu::enable).map_err(KernelError::Thread)?;
+    let (own_stop, own_rights) = (Arc::clone(&stop), rights.clone());
+    let body = move || {
+        leave_signals_to_the_program();
+        let thread = RecordingThread { cpus, attached, wakings, number_of_events, drain, outputs, errors: Vec::new() };
+        own_rights.as_self(|| thread.run(&own_stop))
+    };
+    let thread = Builder::new().name(NAME.to_owned()).spawn(body).map_err(KernelError::Thread)?;
+    Ok(KernelRecording { stop, thread: Some(thread), allowance })
+}
+
+/// Returns the size of a ring buffer that is not smaller than this one: a power of two of pages.
+pub(super) fn whole_pages(size: usize) -> usize {
+    size.clamp(page_size(), 1 << 30).next_power_of_two()
+}
+
+/// Returns the time of the clock of the events.
+fn now() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    (time.tv_sec * 1_000_000_000 + time.tv_nsec).cast_unsigned()
 }
 
 impl KernelRecording {
@@ -166,9 +163,18 @@ impl KernelRecording {
         })
     }
 
+    /// Wakes the thread, to take over threads that are attached.
+    pub(super) fn look(&self) {
+        self.wake(LOOK);
+    }
+
+    fn wake(&self, value: u64) {
+        // The sum always fits: the thread takes it soon.
+        let _ = rustix::io::write(&*self.stop, &value.to_le_bytes());
+    }
+
     fn end(&mut self) -> Option<KernelRecorded> {
-        // A number other than 0 in either byte order; it always fits.
-        let _ = rustix::io::write(&*self.stop, &1_u64.to_le_bytes());
+        self.wake(STOP);
         self.thread.take()?.join().ok()
     }
 }
@@ -181,6 +187,10 @@ impl Drop for KernelRecording {
 
 struct RecordingThread {
     cpus: Vec<Cpu>,
+    attached: Receiver<AttachedThread>,
+    /// The position of wake-ups among the events, and their threads.
+    wakings: Option<(usize, Wakings)>,
+    number_of_events: usize,
     drain: Drain<KernelRings>,
     outputs: Vec<outputs::Output>,
     errors: Vec<String>,
@@ -192,34 +202,41 @@ impl RecordingThread {
         let mut bytes = Vec::new();
         loop {
             let is_asked_to_stop = self.wait(stop);
-            self.take(&mut bytes);
+            self.take(&mut bytes, Vec::new());
             if is_asked_to_stop {
                 return self.end(&mut bytes);
             }
         }
     }
 
-    /// Waits until a ring buffer fills up, or for the interval; returns whether the recording has to end.
+    /// Waits until a ring buffer fills up, the recording is woken, or for the interval; returns whether the recording has to end.
     fn wait(&mut self, stop: &OwnedFd) -> bool {
         let mut fds = vec![PollFd::new(stop, PollFlags::IN)];
         let present = || self.cpus.iter().enumerate().filter(|(_, cpu)| !cpu.is_gone);
-        fds.extend(present().filter_map(|(_, cpu)| Some(PollFd::new(cpu.events.first()?, PollFlags::IN))));
+        fds.extend(present().map(|(_, cpu)| PollFd::new(cpu.owner(), PollFlags::IN)));
         let _ = poll(&mut fds, Some(&INTERVAL));
         let is_gone = |fd: &PollFd<'_>| fd.revents().intersects(PollFlags::HUP | PollFlags::ERR);
         let gone: Vec<_> = present().zip(&fds[1..]).filter(|(_, fd)| is_gone(fd)).map(|((at, _), _)| at).collect();
-        let is_asked_to_stop = !fds[0].revents().is_empty();
+        let is_woken = !fds[0].revents().is_empty();
         drop(fds);
+        let mut value = [0; 8];
+        let is_asked_to_stop =
+            is_woken && rustix::io::read(stop, &mut value).is_ok() && u64::from_le_bytes(value) >= STOP;
         for at in gone {
             self.cpus[at].is_gone = true;
         }
         is_asked_to_stop
     }
 
-    /// Moves the contents of the ring buffers to the sinks.
-    fn take(&mut self, bytes: &mut Vec<u8>) {
+    /// Moves the contents of the ring buffers, and `more` records, to the sinks.
+    fn take(&mut self, bytes: &mut Vec<u8>, mut more: Vec<u8>) {
+        // Their time is later than that of all events that have been taken.
+        let attached: Vec<_> = self.attached.try_iter().collect();
+        more.extend(attached.into_iter().flat_map(|attached| self.adopt(attached)));
         for cpu in &mut self.cpus {
             bytes.clear();
             cpu.ring.take(bytes);
+            bytes.append(&mut more);
             if let Err(error) = self.drain.add(cpu.number, bytes) {
                 let error = format!("CPU {}: {error}", cpu.number);
                 if !self.errors.contains(&error) {
@@ -228,32 +245,47 @@ impl RecordingThread {
             }
         }
         self.drain.drain();
+        let threads = self.drain.take_threads();
+        if let Some((_, wakings)) = &mut self.wakings
+            && let Err(error) = wakings.add(threads, &mut self.cpus)
+        {
+            let error = format!("wake-ups of new threads cannot be recorded: {error}");
+            if !self.errors.contains(&error) {
+                self.errors.push(error);
+            }
+        }
+    }
+
+    /// Takes over the events of a thread, and returns a record that says so.
+    fn adopt(&mut self, attached: AttachedThread) -> Vec<u8> {
+        let AttachedThread { pid, tid, events } = attached;
+        self.cpus.iter_mut().for_each(Cpu::leave_ended_processes);
+        for (cpu, events) in self.cpus.iter_mut().zip(events) {
+            cpu.threads.push(RecordedThread { pid, events });
+        }
+        record_of(pid, tid, now())
     }
 
     fn end(mut self, bytes: &mut Vec<u8>) -> KernelRecorded {
-        for (number, first) in self.cpus.iter().filter_map(|cpu| Some((cpu.number, cpu.events.first()?))) {
-            if let Err(error) = first.disable() {
-                self.errors.push(format!("CPU {number}: the events cannot be switched off: {error}"));
+        for cpu in &self.cpus {
+            if let Err(error) = cpu.disable() {
+                self.errors.push(format!("CPU {}: the events cannot be switched off: {error}", cpu.number));
             }
         }
-        self.take(bytes);
+        self.take(bytes, recording_ended(now()));
         let (mut counts, mut lost_by_cpu) = (Vec::new(), Vec::new());
         for cpu in &self.cpus {
-            let mut count = |event: &CpuEvent| {
-                let [fired, lost] = event.counts().unwrap_or_else(|error| {
-                    self.errors.push(format!("CPU {}: the counts cannot be read: {error}", cpu.number));
-                    [0; 2]
-                });
-                KernelCounts { fired, lost }
-            };
-            let here: Vec<_> = cpu.events.iter().map(&mut count).collect();
+            let wakings = self.wakings.as_ref().map_or(usize::MAX, |(index, _)| *index);
+            let (here, error) = cpu.counts(self.number_of_events, wakings);
+            let failed = |error| format!("CPU {}: the counts cannot be read: {error}", cpu.number);
+            self.errors.extend(error.map(failed));
             let lost = here.iter().map(|counts| counts.lost).sum();
             if lost > 0 {
                 lost_by_cpu.push((cpu.number, lost));
             }
             counts.push((cpu.number, here));
         }
-        let Self { cpus, drain, outputs, mut errors } = self;
+        let Self { cpus, drain, outputs, mut errors, .. } = self;
         drop(cpus);
         let reports = drain.end(&counts);
         let has_reached_limit = |report: &&SinkReport| report.error.as_ref().is_some_and(LimitReached::is_reason_of);
@@ -281,16 +313,4 @@ impl KernelRecorded {
             self.events.extend(counts);
         }
     }
-}
-
-/// Returns the online CPUs, from a list such as `0-3,8`.
-fn online() -> io::Result<Vec<u32>> {
-    let text = fs::read_to_string("/sys/devices/system/cpu/online")?;
-    let range = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        Some(first.trim().parse::<u32>().ok()?..=last.trim().parse().ok()?)
-    };
-    let ranges: Option<Vec<_>> = text.trim().split(',').map(range).collect();
-    let ranges = ranges.ok_or_else(|| io::Error::other(format!("the list of CPUs is `{text}`")))?;
-    Ok(ranges.into_iter().flatten().collect())
 }

@@ -13,6 +13,7 @@
 //! print fmt: …
 //! ```
 
+use super::perf::{ENDED, RECORDED, SOFTWARE, SWITCH};
 use thiserror::Error;
 
 /// Maximum number of fields of an event.
@@ -70,6 +71,8 @@ pub enum KernelType {
     Text,
     /// Integers, as many as there are bytes for.
     Array(KernelInteger),
+    /// An integer whose values have these names.
+    Named(KernelInteger, &'static [(i64, &'static str)]),
 }
 
 /// An integer.
@@ -130,6 +133,49 @@ impl EventFormat {
         }
         Ok(Self { number: number.ok_or(FormatError::NoNumber)?, fields })
     }
+
+    /// The layout of a switch of a thread, with the state that it changes to: `running`, `ready` or `blocked`.
+    pub fn switch() -> Self {
+        Self { number: SWITCH, fields: vec![text("state", 2, 8)] }
+    }
+
+    /// The layout of the raw bytes of [`recorded_thread`](super::recorded_thread).
+    pub fn recorded_thread() -> Self {
+        Self { number: RECORDED, fields: vec![text("state", 2, 2), text("comm", 4, 16)] }
+    }
+
+    /// The layout of the record of [`recording_ended`](super::recording_ended), which has no fields.
+    pub fn recording_ended() -> Self {
+        Self { number: ENDED, fields: Vec::new() }
+    }
+
+    /// The layout of a software event, which has no fields.
+    pub fn software() -> Self {
+        Self { number: SOFTWARE, fields: Vec::new() }
+    }
+
+    /// Adds the byte with the kind of interrupt in which the event fired, which all events have.
+    pub fn add_flags(&mut self) {
+        let ty = KernelType::Integer(KernelInteger { bytes: 1, signed: false, hex: true });
+        self.fields.push(KernelField {
+            name: "common_flags".to_owned(),
+            place: Place::Fixed { offset: 2, size: 1 },
+            ty,
+        });
+    }
+
+    /// Gives the values of an integer field names.
+    pub fn name_values(&mut self, field: &str, names: &'static [(i64, &'static str)]) {
+        for field in self.fields.iter_mut().filter(|known| known.name == field) {
+            if let KernelType::Integer(integer) = field.ty {
+                field.ty = KernelType::Named(integer, names);
+            }
+        }
+    }
+}
+
+fn text(name: &str, offset: usize, size: usize) -> KernelField {
+    KernelField { name: name.to_owned(), place: Place::Fixed { offset, size }, ty: KernelType::Text }
 }
 
 impl KernelField {

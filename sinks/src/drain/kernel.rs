@@ -22,7 +22,7 @@ use crate::description::{ChannelDescription, EventDescription};
 use crate::metadata::MetadataText;
 use crate::sink::StreamInfo;
 use crate::trace_info::TraceInfo;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 use tracepoint_reader::internal::sealed;
 use tracepoint_reader::kernel::{EventFormat, MalformedRecord, PerfRecord, PerfRecords, Sample};
@@ -112,6 +112,8 @@ pub struct KernelRings {
     cpus: BTreeMap<u32, Cpu>,
     waiting: Vec<WaitingPacket>,
     clamped: u64,
+    /// Threads with switches among the samples, since they were taken.
+    threads: BTreeSet<u32>,
 }
 
 impl PacketSource for KernelRings {
@@ -240,7 +242,7 @@ impl Drain<KernelRings> {
         let (cpus, waiting) = (BTreeMap::new(), Vec::new());
         let sums = Sums::default();
         let events = events.into_iter().map(|(name, format)| KernelEvent { name, format, sums }).collect();
-        let source = KernelRings { trace, began, events, ids, cpus, waiting, clamped: 0 };
+        let source = KernelRings { trace, began, events, ids, cpus, waiting, clamped: 0, threads: BTreeSet::new() };
         let first = MetadataText::begin(&source.trace, &source.channels());
         let metadata = first.as_str().to_owned() + MetadataText::events(&descriptions).as_str();
         Self::of(source, descriptions, metadata)
@@ -256,6 +258,9 @@ impl Drain<KernelRings> {
         for record in PerfRecords::new(bytes) {
             match record {
                 Ok(PerfRecord::Sample(sample)) => {
+                    if sample.is_of_recorded_thread() {
+                        self.source.threads.insert(sample.tid);
+                    }
                     samples.extend(self.source.ids.get(&sample.number()).map(|id| (*id, sample)));
                 }
                 Ok(PerfRecord::Lost(count)) => lost = lost.saturating_add(count),
@@ -280,6 +285,11 @@ impl Drain<KernelRings> {
             self.source.put(cpu, rest);
         }
         result
+    }
+
+    /// Takes the threads whose switches were added since the last call.
+    pub fn take_threads(&mut self) -> BTreeSet<u32> {
+        std::mem::take(&mut self.source.threads)
     }
 
     /// Moves everything that was added, with an empty packet at the end of each stream, and finishes the sinks. `counts` has the kernel's final

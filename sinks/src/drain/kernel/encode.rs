@@ -1,7 +1,7 @@
 //! Encodes the fields of a kernel event as those of a record.
 
 use tracepoint_reader::kernel::{EventFormat, KernelField, KernelInteger, KernelType, Place, Sample};
-use tracepoint_ring::field::{Base, ByteOrder, FieldDescriptor, FieldType, IntegerType};
+use tracepoint_ring::field::{Base, ByteOrder, EnumLabel, FieldDescriptor, FieldType, IntegerType};
 
 const ID: FieldType = FieldType::Integer(integer(KernelInteger { bytes: 4, signed: true, hex: false }));
 
@@ -24,6 +24,11 @@ fn ty(field: &KernelField) -> FieldType {
     match (field.ty, field.place) {
         (KernelType::Integer(ty), _) => FieldType::Integer(integer(ty)),
         (KernelType::Text, _) => FieldType::Text,
+        (KernelType::Named(ty, names), _) => {
+            let label = |(value, name): &(i64, &'static str)| EnumLabel { name, value: i128::from(*value) };
+            let labels = names.iter().map(label).collect::<Vec<_>>().leak();
+            FieldType::Enum { container: integer(ty), labels }
+        }
         (KernelType::Array(ty), place) => {
             let element = &vec![FieldType::Integer(integer(ty))].leak()[0];
             match place {
@@ -47,7 +52,7 @@ pub(super) fn record(out: &mut Vec<u8>, (id, time): (u16, u64), sample: &Sample<
                 out.push(0);
                 continue;
             }
-            (KernelType::Integer(ty), _) => usize::from(ty.bytes),
+            (KernelType::Integer(ty) | KernelType::Named(ty, _), _) => usize::from(ty.bytes),
             (KernelType::Array(ty), Place::Fixed { size, .. }) => size - size % usize::from(ty.bytes),
             (KernelType::Array(ty), Place::Dynamic { .. }) => {
                 let count = bytes.len() / usize::from(ty.bytes);
