@@ -73,6 +73,7 @@ mod verb_groups;
 mod verbs;
 mod verify;
 mod view;
+mod why;
 
 use clap::{FromArgMatches, Parser};
 use failure::VerbResult;
@@ -144,6 +145,7 @@ verbs! {
     Hist(statistics::hist::Hist),
     "linux" Top(top::Top),
     Report(report::Report),
+    Why(why::WhyArguments),
     Recover(recover::Recover),
     Convert(convert::Convert),
     Export(export::Export),

@@ -7,7 +7,7 @@ use tracepoint_session_spec::filter::Expression;
 use tracepoint_session_spec::{Rule, TraceFilter};
 
 /// By name, level and fields.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Events")]
 pub(crate) struct EventSelection {
     /// Only events with this `provider:name`, with `*`, `?` and `[a-z]`; `!…` leaves events out. May be given several times

@@ -22,6 +22,11 @@ pub(crate) use chart::{PERCENTILES, lines as histogram_lines, percentile};
 pub(crate) use operands::IDS;
 pub(crate) use pass::{Input, PassSummary};
 
+/// A time in nanoseconds for display.
+pub(crate) fn duration(nanoseconds: u64) -> String {
+    chart::value(number(nanoseconds), true)
+}
+
 /// A count as a coordinate.
 #[expect(clippy::cast_precision_loss, reason = "a place in a picture")]
 fn number(count: u64) -> f64 {

@@ -25,7 +25,7 @@ const GROUPS: [(&str, &[&str]); 8] = [
         ],
     ),
     ("Triggers", &["trigger", "triggers", "untrigger", "listen", "notifications", "notify", "install-core-handler"]),
-    ("Traces", &["view", "verify", "recover", "report"]),
+    ("Traces", &["view", "why", "verify", "recover", "report"]),
     ("Statistics", &["stat", "hist", "top"]),
     ("Network", &["collect", "serve", "read"]),
     ("Files", &["convert", "export", "query", "dt", "usdt"]),

@@ -145,9 +145,13 @@ impl<F: Format> Exporter<F> {
             Role::Begin { name, is_async, is_poll, is_root_without_parent, end_channels } => {
                 let end_channels = &end_channels;
                 let kind = Kind { name: &name, is_async, is_poll, is_root_without_parent, end_channels };
+                out.format.span_event(event, SpanPart::Begin, thread, sources)?;
                 spans.begin(event, kind, thread, sources, &mut out)
             }
-            Role::End(name) => spans.end(event, &name, thread, sources, &mut out),
+            Role::End(name) => {
+                out.format.span_event(event, SpanPart::End, thread, sources)?;
+                spans.end(event, &name, thread, sources, &mut out)
+            }
             Role::Other => {
                 out.summary.others += 1;
                 if out.format.needs().inside > 0 && !spans.inside(event, thread, sources) {

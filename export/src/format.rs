@@ -3,7 +3,7 @@
 use std::io;
 
 use serde::Serialize;
-use tracepoint_reader::{Damage, Event, Loss, LossKind};
+use tracepoint_reader::{Damage, Event, Loss, LossKind, SpanPart};
 
 use crate::sources::{Sources, ThreadId};
 use crate::times::TimeTree;
@@ -50,6 +50,11 @@ pub trait Format {
     /// Passes an event, in the order of times. Begin and end events of spans are excluded if the format uses [spans](Needs::spans).
     fn event(&mut self, event: &Event, thread: ThreadId, sources: &Sources) -> io::Result<()>;
 
+    /// Passes the begin and the end event of each span, in the order of times, if the format uses [spans](Needs::spans). The span follows later.
+    fn span_event(&mut self, _event: &Event, _part: SpanPart, _thread: ThreadId, _sources: &Sources) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Passes a span, in the order of span ends; open spans follow at the end of the trace. With [parents](Needs::parents), a span is passed once all
     /// spans that began before it are decided.
     fn span(&mut self, span: &Span<'_>, sources: &Sources) -> io::Result<()>;
@@ -81,6 +86,10 @@ impl<F: Format + ?Sized> Format for Box<F> {
 
     fn event(&mut self, event: &Event, thread: ThreadId, sources: &Sources) -> io::Result<()> {
         (**self).event(event, thread, sources)
+    }
+
+    fn span_event(&mut self, event: &Event, part: SpanPart, thread: ThreadId, sources: &Sources) -> io::Result<()> {
+        (**self).span_event(event, part, thread, sources)
     }
 
     fn span(&mut self, span: &Span<'_>, sources: &Sources) -> io::Result<()> {

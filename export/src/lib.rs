@@ -39,6 +39,7 @@ mod sources;
 mod spans;
 mod symbols;
 mod times;
+mod why;
 
 pub use chrome::Chrome;
 pub use csv::{Csv, guard_formula};
@@ -49,3 +50,4 @@ pub use otlp::Otlp;
 pub use perfetto::Perfetto;
 pub use sources::{Process, Sources, Thread, ThreadId};
 pub use times::TimeTree;
+pub use why::{Cause, Children, Division, Reasons, SlowSpan, SpanGroup, WaitKind, Why};

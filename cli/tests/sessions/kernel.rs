@@ -1,5 +1,7 @@
 //! `record --kernel`: kernel events in the trace. These tests need root, and a kernel with perf and tracefs.
 
+mod waits;
+
 use super::{Outcome, PAUSE, Place, is_traced, kill, program, until};
 use crate::skip::skip;
 use serde_json::Value;
@@ -253,6 +255,10 @@ fn what_cannot_be_recorded_is_refused_with_the_mend() -> Outcome {
     assert!(message.contains("no event is chosen"), "{message}");
     let message = refused(&["--kernel", "sched:sched_switch", "--udp", "127.0.0.1:0"]);
     assert!(message.contains("`-o DIR`"), "{message}");
+    let message = refused(&["--waits", "--udp", "127.0.0.1:0", "-e", "*", "--wait"]);
+    assert!(message.contains("`--waits` writes files only") && message.contains("`-o DIR`"), "{message}");
+    let (code, _, message) = place.tracectl(&["record", "--waits", "--on", "host"]);
+    assert!(code == Some(2) && message.contains("`--waits`"), "{message}");
     for arguments in [["--on", "host"], ["--filter", "prev_pid == 1"]] {
         let (code, _, message) =
             place.tracectl(&[&["record", "--kernel", "sched:sched_switch"], &arguments[..]].concat());

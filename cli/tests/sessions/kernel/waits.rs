@@ -1,0 +1,223 @@
+//! `record --waits` and `why`: a program whose waits have known causes, and which measures them itself.
+
+use super::super::{Outcome, Place, TRACED, Traced, program, ready, viewed};
+use super::{can_record, events};
+use rustix::time::{ClockId, clock_gettime};
+use serde_json::Value;
+use std::env;
+use std::fs::{self, Permissions};
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread::{self, Builder, sleep};
+use std::time::{Duration, Instant};
+use tracepoint_session::Agent;
+
+tracepoint::define_trace! {
+    provider = "waits";
+
+    /// An operation that waits for one known cause.
+    span operation(cause: &str) { cause }
+    /// How long it took, as the program measured it.
+    measured(cause: &str, nanoseconds: u64) { cause, nanoseconds }
+}
+
+const HOLDER: &str = "lock-holder";
+const WRITER: &str = "pipe-writer";
+
+/// Returns the processor time of this thread.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::from_secs(time.tv_sec.cast_unsigned()) + Duration::from_nanos(time.tv_nsec.cast_unsigned())
+}
+
+/// Performs an operation in a span, and fires how long it took.
+fn operation(cause: &'static str, now: impl Fn() -> Duration, perform: impl FnOnce()) {
+    let span = tracepoint::span!(operation(cause));
+    let began = now();
+    perform();
+    let took = now().saturating_sub(began);
+    drop(span);
+    tracepoint::trace!(measured(cause, took.as_nanos() as u64));
+}
+
+fn locked(lock: &Arc<Mutex<()>>) {
+    let (lock, (locked, wait)) = (Arc::clone(lock), mpsc::channel());
+    let hold = move || {
+        let _guard = lock.lock();
+        let _ = locked.send(());
+        sleep(Duration::from_millis(30));
+    };
+    Builder::new().name(HOLDER.to_owned()).spawn(hold).expect("a thread");
+    let _ = wait.recv();
+}
+
+/// In a traced process, waits for known causes until the input ends, and returns true.
+fn is_traced() -> bool {
+    if env::var_os(TRACED).is_none() {
+        return false;
+    }
+    let _agent = Agent::start().expect("an agent");
+    println!("ready");
+    let origin = Instant::now();
+    let elapsed = move || origin.elapsed();
+    thread::spawn(move || {
+        let lock = Arc::new(Mutex::new(()));
+        loop {
+            locked(&lock);
+            operation("lock", elapsed, || drop(lock.lock()));
+            operation("sleep", elapsed, || sleep(Duration::from_millis(20)));
+            let (mut reader, mut writer) = std::io::pipe().expect("a pipe");
+            let write = move || {
+                sleep(Duration::from_millis(25));
+                let _ = writer.write_all(b"x");
+            };
+            Builder::new().name(WRITER.to_owned()).spawn(write).expect("a thread");
+            operation("pipe", elapsed, || drop(reader.read(&mut [0])));
+            operation("spin", processor_time, || {
+                let until = processor_time() + Duration::from_millis(15);
+                while processor_time() < until {}
+            });
+        }
+    });
+    let _ = std::io::stdin().read(&mut [0]);
+    true
+}
+
+/// A span in the output of `why --json`.
+struct Divided(Value);
+
+impl Divided {
+    fn end(&self) -> Option<u64> {
+        Some(self.0["begin_ns"].as_u64()? + self.0["nanoseconds"].as_u64()?)
+    }
+
+    fn of(&self, cause: &str) -> u64 {
+        self.0["division"][cause].as_u64().unwrap_or_default()
+    }
+
+    /// Its longest wait of this cause.
+    fn wait(&self, cause: &str) -> &Value {
+        let waits = self.0["waits"].as_array().map(Vec::as_slice).unwrap_or_default();
+        waits.iter().find(|wait| wait["cause"] == cause).unwrap_or(&Value::Null)
+    }
+}
+
+/// Compares each span whose thread was recorded all the time with what the program measured. `causes` has, for each operation, the cause of its time.
+/// Returns the spans of each operation.
+fn compare(place: &Place, causes: [(&str, &str); 4]) -> Result<[Vec<Divided>; 4], Box<dyn std::error::Error>> {
+    let reasons: Value = serde_json::from_str(&place.tracectl(&["why", "--json", "-n", "10000", "out"]).1)?;
+    let mut spans: Vec<_> = reasons["spans"].as_array().ok_or("no spans")?.iter().cloned().map(Divided).collect();
+    spans.retain(|span| span.0["is_open"] == false && span.of("unknown") == 0);
+    let mut found = [const { Vec::new() }; 4];
+    for event in events(place, &["out"]).iter().filter(|event| event["name"] == "waits:measured") {
+        let (time, fields) = (event["time_ns"].as_u64().ok_or("no time")?, &event["fields"]);
+        let measured = fields["nanoseconds"].as_u64().ok_or("no number")?;
+        // It is fired right after the end of its span.
+        let ended = spans.iter().position(|span| {
+            let is_its = |end: u64| end <= time && time - end < measured;
+            span.end().is_some_and(is_its)
+                && span.0["fields"].as_str().is_some_and(|text| text.contains(&*fields["cause"].to_string()))
+        });
+        let Some(ended) = ended else { continue };
+        let span = spans.swap_remove(ended);
+        let index = causes.iter().position(|(name, _)| fields["cause"] == *name).ok_or("no such operation")?;
+        // What is recorded of a wait begins and ends with the switches of the thread; until it runs again, it is ready.
+        let cause = causes[index].1;
+        let divided = span.of(cause) + if cause == "running" { 0 } else { span.of("ready") };
+        assert!(divided.abs_diff(measured) <= (measured / 50).max(1_000_000), "{measured} ns: {:#}", span.0);
+        found[index].push(span);
+    }
+    for ((name, _), spans) in causes.iter().zip(&found) {
+        assert!(spans.len() >= 3, "{name}: {} spans", spans.len());
+    }
+    Ok(found)
+}
+
+const RECORD: [&str; 8] = ["record", "-e", "waits:*", "--waits", "--duration", "1s", "-o", "out"];
+
+#[test]
+fn causes_are_those_that_the_program_has_and_measures() -> Outcome {
+    if is_traced() || !can_record() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let traced = start(&place, program("kernel::waits::causes_are_those_that_the_program_has_and_measures", 0));
+    let pid = traced.0.id().to_string();
+    let (code, out, err) = place.tracectl(&[&RECORD[..], &["-p", &pid, "--json"]].concat());
+    assert!(code == Some(0) && err.contains("recording switches of threads, wake-ups, system calls"), "{out}{err}");
+    let report: Value = serde_json::from_str(&out)?;
+    let waits = &report["waits"];
+    assert_eq!(waits["counters"]["fired"], waits["counters"]["recorded"], "{waits:#}");
+    place.verifies("out");
+    let counts = waits["events"].as_array().ok_or("no events")?;
+    let recorded = |name: &str| counts.iter().find(|event| event["name"] == name)?["recorded"].as_u64();
+    for name in ["perf:switch", "sched:sched_waking", "raw_syscalls:sys_enter"] {
+        assert_eq!(Some(viewed(&place.path("out"), &format!(" {name}: ")) as u64), recorded(name), "{name}");
+    }
+
+    let causes = [("lock", "lock"), ("sleep", "sleep"), ("pipe", "thread"), ("spin", "running")];
+    let [lock, sleep, pipe, _] = compare(&place, causes)?;
+    for (spans, cause, thread, call) in [(lock, "lock", HOLDER, "futex"), (pipe, "thread", WRITER, "read")] {
+        for span in &spans {
+            let wait = span.wait(cause);
+            let is_named = wait["woken_by"].as_str().is_some_and(|name| name.starts_with(thread));
+            assert!(is_named && wait["call"] == call, "{:#}", span.0);
+        }
+        // The thread slept meanwhile, except while it started.
+        let slept = |span: &Divided| span.wait(cause)["meanwhile"]["sleep"].as_u64() > Some(15_000_000);
+        assert!(spans.iter().any(slept), "{:#}", spans[0].0);
+    }
+    assert!(sleep.iter().all(|span| span.wait("sleep")["call"] == "clock_nanosleep"));
+
+    let text = place.well(&["why", "out", "--by", "cause", "-n", "1"]);
+    assert!(text.starts_with("CAUSE ") && text.contains("ANOTHER THREAD") && text.contains(" other spans"), "{text}");
+    let none = place.refused(&["why", "out", "--span", "shop:*"]);
+    assert!(none.contains("no such span"), "{none}");
+    Ok(())
+}
+
+#[test]
+fn without_rights_threads_run_are_ready_or_blocked() -> Outcome {
+    if is_traced() || !can_record() {
+        return Ok(());
+    }
+    let place = Place::new();
+    fs::set_permissions(place.path("."), Permissions::from_mode(0o777))?;
+    let tracectl = place.path("tracectl");
+    fs::copy(env!("CARGO_BIN_EXE_tracectl"), &tracectl)?;
+    let own = place.path("program");
+    fs::copy(env::current_exe()?, &own)?;
+    let as_nobody = |program: &Path| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]).arg(program);
+        command.current_dir(place.path(".")).env("TRACEPOINT_RUN_DIR", place.path("run"));
+        command
+    };
+    let mut command = as_nobody(&own);
+    command.args([
+        "--exact",
+        "kernel::waits::without_rights_threads_run_are_ready_or_blocked",
+        "--quiet",
+        "--nocapture",
+    ]);
+    let _traced = start(&place, {
+        command.env(TRACED, "0");
+        command
+    });
+    let output = as_nobody(&tracectl).args(RECORD).output()?;
+    let err = String::from_utf8(output.stderr)?;
+    assert!(output.status.success() && err.contains("not what they wait for") && err.contains("`sudo`"), "{err}");
+    place.verifies("out");
+    compare(&place, [("lock", "blocked"), ("sleep", "blocked"), ("pipe", "blocked"), ("spin", "running")])?;
+    let (_, _, err) = place.tracectl(&["why", "out"]);
+    assert!(err.contains("not what they waited for"), "{err}");
+    Ok(())
+}
+
+fn start(place: &Place, mut command: Command) -> Traced {
+    command.env("TRACEPOINT_RUN_DIR", place.path("run")).stdin(Stdio::piped()).stdout(Stdio::piped());
+    ready(command)
+}

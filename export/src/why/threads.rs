@@ -1,0 +1,455 @@
+//! The states of threads over time, from the events of `record --waits`.
+//!
+//! ```text
+//!                     switched in
+//!   Unknown ───────────────────────────▶ Running ──────┐ switched out, preempted
+//!      ▲                                  │     ▲       ▼
+//!      │ events are lost      out, blocked│     └───── Ready
+//!   any state                             ▼             ▲
+//!                                       Blocked ────────┘ woken
+//! ```
+//!
+//! The time between two changes belongs to a cause once it is over: the end of a wait says who woke the thread. Without the rights to record wake-ups,
+//! a thread changes from `Blocked` to `Running` at once.
+
+use super::cause::{Cause, Division, WokenBy, cause};
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+/// Maximum number of waits of a thread that are kept in detail. Their sums are kept of all.
+const MAX_WAITS: usize = 1024;
+/// Maximum number of threads. Further ones are not examined.
+const MAX_THREADS: usize = 1 << 18;
+
+/// A thread: the number of its host, and its id.
+pub(super) type Key = (u32, u64);
+
+/// A time in which a thread did not run.
+#[derive(Clone, Debug)]
+pub(super) struct Wait {
+    pub(super) from: i64,
+    pub(super) to: i64,
+    pub(super) cause: Cause,
+    pub(super) call: Option<Arc<str>>,
+    /// The thread that ended it, and what that one did meanwhile.
+    pub(super) woken_by: Option<(Key, Box<Division>)>,
+}
+
+/// The state of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Unknown,
+    /// It ran when it was found, or was ready.
+    Runnable,
+    Running,
+    Ready,
+    Blocked {
+        is_uninterruptible: bool,
+    },
+}
+
+/// A state that a thread changes to when it ceases to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Out {
+    Ready,
+    Blocked { is_uninterruptible: bool },
+}
+
+#[derive(Debug)]
+struct Thread {
+    name: Option<Arc<str>>,
+    state: State,
+    /// When it changed to this state.
+    since: i64,
+    /// Since when it is recorded; `None` if it is not.
+    recorded: Option<i64>,
+    /// The system call that it is in.
+    call: Option<Arc<str>>,
+    sums: Division,
+    waits: VecDeque<Wait>,
+    /// The number of waits that are no longer kept.
+    dropped: u64,
+    /// The number of waits when it last began or ended a system call or a page fault.
+    explained: u64,
+}
+
+/// A thread at a time.
+#[derive(Clone, Debug)]
+pub(super) struct Mark {
+    time: i64,
+    sums: Division,
+}
+
+impl Mark {
+    /// The time from the mark on, in nanoseconds.
+    pub(super) fn until(&self, time: i64) -> u64 {
+        self.time.abs_diff(time)
+    }
+}
+
+impl Thread {
+    const fn new() -> Self {
+        Self {
+            name: None,
+            state: State::Unknown,
+            since: i64::MIN,
+            recorded: None,
+            call: None,
+            sums: Division::new(),
+            waits: VecDeque::new(),
+            dropped: 0,
+            explained: 0,
+        }
+    }
+
+    /// The cause of the state that it is in, if nothing ends it.
+    fn current(&self) -> Cause {
+        match self.state {
+            _ if self.recorded.is_none() => Cause::Unknown,
+            State::Unknown => Cause::Unknown,
+            State::Running | State::Runnable => Cause::Running,
+            State::Ready => Cause::Ready,
+            State::Blocked { is_uninterruptible } => cause(self.call.as_deref(), is_uninterruptible, WokenBy::Nobody),
+        }
+    }
+
+    /// Ends its state: the time in it has this cause.
+    fn change(&mut self, time: i64, cause: Cause, woken_by: Option<(Key, Box<Division>)>, state: State) {
+        let from = std::mem::replace(&mut self.since, time);
+        if from != i64::MIN && from < time {
+            self.sums.add(cause, from.abs_diff(time));
+            if cause != Cause::Running {
+                if self.waits.len() >= MAX_WAITS {
+                    self.waits.pop_front();
+                    self.dropped += 1;
+                }
+                let call = self.call.clone().filter(|_| !matches!(cause, Cause::Ready | Cause::Unknown));
+                self.waits.push_back(Wait { from, to: time, cause, call, woken_by });
+            }
+        }
+        self.state = state;
+    }
+
+    fn number_of_waits(&self) -> u64 {
+        self.dropped + self.waits.len() as u64
+    }
+
+    fn record(&mut self, time: i64) {
+        self.recorded.get_or_insert(time);
+    }
+
+    /// Its sums at a time that is not before the last change.
+    fn at(&self, time: i64) -> Mark {
+        let mut sums = self.sums.clone();
+        if self.since != i64::MIN && self.since < time {
+            sums.add(self.current(), self.since.abs_diff(time));
+        }
+        Mark { time, sums }
+    }
+
+    /// What it did from a time on, until another one that is not before its last change.
+    fn did(&self, from: i64, to: i64) -> Division {
+        let mut did = Division::default();
+        let mut add = |cause, begin: i64, end: i64| {
+            let (begin, end) = (begin.max(from), end.min(to));
+            if begin < end {
+                did.add(cause, begin.abs_diff(end));
+            }
+        };
+        let is_known = self.waits.front().is_some_and(|first| first.from <= from) || self.dropped == 0;
+        let begun = self.recorded.filter(|_| is_known).or_else(|| self.waits.front().map(|first| first.from));
+        add(Cause::Unknown, from, begun.unwrap_or(to));
+        for wait in self.waits.iter().rev().take_while(|wait| wait.to > from) {
+            add(wait.cause, wait.from.max(begun.unwrap_or(to)), wait.to);
+        }
+        if self.since != i64::MIN && self.current() != Cause::Running {
+            add(self.current(), self.since, to);
+        }
+        did.fit(from.abs_diff(to), Cause::Running);
+        did
+    }
+}
+
+/// All threads whose states are known.
+#[derive(Debug, Default)]
+pub(super) struct Threads {
+    all: HashMap<Key, Thread>,
+    /// Names of system calls.
+    calls: HashMap<Box<str>, Arc<str>>,
+}
+
+impl Threads {
+    fn thread(&mut self, key: Key) -> Option<&mut Thread> {
+        if self.all.len() >= MAX_THREADS && !self.all.contains_key(&key) {
+            return None;
+        }
+        Some(self.all.entry(key).or_insert(const { Thread::new() }))
+    }
+
+    /// Notes the name of a thread.
+    pub(super) fn name(&mut self, key: Key, name: &[u8]) {
+        if let Some(thread) = self.thread(key)
+            && thread.name.as_ref().is_none_or(|known| known.as_bytes() != name)
+        {
+            thread.name = Some(String::from_utf8_lossy(name).into());
+        }
+    }
+
+    pub(super) fn name_of(&self, key: Key) -> Option<&str> {
+        self.all.get(&key)?.name.as_deref()
+    }
+
+    /// Notes that a thread is recorded from now on; `state` is a letter of `ps`.
+    pub(super) fn recorded(&mut self, key: Key, time: i64, state: u8) {
+        let Some(thread) = self.thread(key).filter(|thread| thread.recorded.is_none()) else { return };
+        let state = match state {
+            b'R' => State::Runnable,
+            state => State::Blocked { is_uninterruptible: state == b'D' },
+        };
+        thread.change(time, Cause::Unknown, None, state);
+        thread.record(time);
+    }
+
+    /// A thread begins to run.
+    pub(super) fn switched_in(&mut self, key: Key, time: i64) {
+        let Some(thread) = self.thread(key) else { return };
+        let cause = match thread.state {
+            State::Runnable => Cause::Ready,
+            State::Running if thread.recorded.is_some() => Cause::Running,
+            State::Unknown | State::Running => Cause::Unknown,
+            State::Ready | State::Blocked { .. } => thread.current(),
+        };
+        thread.change(time, cause, None, State::Running);
+        thread.record(time);
+    }
+
+    /// A thread ceases to run.
+    pub(super) fn switched_out(&mut self, key: Key, time: i64, out: Out) {
+        let Some(thread) = self.thread(key) else { return };
+        let cause = match thread.state {
+            // Two events tell of one switch.
+            State::Ready | State::Blocked { .. } => return,
+            State::Running | State::Runnable => thread.current(),
+            State::Unknown => Cause::Unknown,
+        };
+        let state = match out {
+            Out::Ready => State::Ready,
+            Out::Blocked { is_uninterruptible } => State::Blocked { is_uninterruptible },
+        };
+        thread.change(time, cause, None, state);
+        thread.record(time);
+    }
+
+    /// A thread is woken, by this one if `woken_by` says so.
+    pub(super) fn woken(&mut self, key: Key, time: i64, woken_by: WokenBy, by: Key) {
+        let Some(thread) = self.all.get(&key) else { return };
+        let State::Blocked { is_uninterruptible } = thread.state else { return };
+        let since = thread.since;
+        let other = self.all.get(&by).filter(|_| woken_by == WokenBy::Thread && by != key);
+        let did = other.map(|other| (by, Box::new(other.did(since, time))));
+        let Some(thread) = self.all.get_mut(&key) else { return };
+        let cause = cause(thread.call.as_deref(), is_uninterruptible, woken_by);
+        thread.change(time, cause, did, State::Ready);
+    }
+
+    /// A thread begins a system call.
+    pub(super) fn entered(&mut self, key: Key, call: &str) {
+        let call = match self.calls.get(call) {
+            Some(known) => Arc::clone(known),
+            None => Arc::clone(self.calls.entry(call.into()).or_insert_with(|| call.into())),
+        };
+        self.in_call(key, Some(call));
+    }
+
+    /// A thread has ended a system call.
+    pub(super) fn left(&mut self, key: Key) {
+        self.in_call(key, None);
+    }
+
+    fn in_call(&mut self, key: Key, call: Option<Arc<str>>) {
+        if let Some(thread) = self.thread(key) {
+            thread.explained = thread.number_of_waits();
+            thread.call = call;
+        }
+    }
+
+    /// A page fault for which a thread has waited is over.
+    pub(super) fn faulted(&mut self, key: Key) {
+        let Some(thread) = self.thread(key) else { return };
+        let new = usize::try_from(thread.number_of_waits() - thread.explained).unwrap_or(usize::MAX);
+        for wait in thread.waits.iter_mut().rev().take(new).filter(|wait| wait.cause == Cause::Blocked) {
+            thread.sums.change(Cause::Blocked, Cause::PageFault, wait.from.abs_diff(wait.to));
+            wait.cause = Cause::PageFault;
+        }
+        thread.explained = thread.number_of_waits();
+    }
+
+    /// Events of a host are lost: the states of its threads may have changed until then.
+    pub(super) fn lost(&mut self, host: u32, until: i64) {
+        let recorded = self.all.iter_mut().filter(|(key, thread)| key.0 == host && thread.recorded.is_some());
+        for (_, thread) in recorded {
+            thread.change(until.max(thread.since), Cause::Unknown, None, State::Unknown);
+            thread.call = None;
+        }
+    }
+
+    /// The threads of a host are not recorded any more.
+    pub(super) fn end(&mut self, host: u32, time: i64) {
+        let recorded = self.all.iter_mut().filter(|(key, thread)| key.0 == host && thread.recorded.is_some());
+        for (_, thread) in recorded {
+            thread.change(time, thread.current(), None, State::Unknown);
+            thread.recorded = None;
+        }
+    }
+
+    /// Returns a thread at a time at which it runs: it has an event of its own then.
+    pub(super) fn runs_at(&mut self, key: Key, time: i64) -> Option<Mark> {
+        let thread = self.thread(key)?;
+        if thread.state == State::Unknown {
+            thread.change(time, Cause::Unknown, None, State::Running);
+        }
+        Some(thread.at(time))
+    }
+
+    /// Returns how the time since a mark divides, until a time that is not before the last event.
+    pub(super) fn since(&self, key: Key, mark: &Mark, time: i64) -> Division {
+        let duration = mark.until(time);
+        let Some(thread) = self.all.get(&key) else { return Division::unknown(duration) };
+        let mut division = thread.at(time).sums.since(&mark.sums);
+        // The clocks of the kernel and of the process differ by less than a microsecond.
+        division.fit(duration, Cause::Unknown);
+        division
+    }
+
+    /// The waits of a thread since a mark, the newest first, as far as they are kept.
+    pub(super) fn waits(&self, key: Key, mark: &Mark) -> impl Iterator<Item = &Wait> {
+        let waits = self.all.get(&key).into_iter().flat_map(|thread| thread.waits.iter().rev());
+        let begin = mark.time;
+        waits.take_while(move |wait| wait.to > begin)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: Key = (0, 1);
+    const B: Key = (0, 2);
+    const BLOCKED: Out = Out::Blocked { is_uninterruptible: false };
+    const ON_DISK: Out = Out::Blocked { is_uninterruptible: true };
+
+    /// Two threads that run since 0.
+    fn threads() -> Threads {
+        let mut threads = Threads::default();
+        for key in [A, B] {
+            threads.switched_in(key, 0);
+        }
+        threads
+    }
+
+    fn parts(threads: &Threads, mark: &Mark, until: i64) -> Vec<(Cause, u64)> {
+        threads.since(A, mark, until).parts().collect()
+    }
+
+    #[test]
+    fn a_wait_for_a_lock_names_the_thread_that_held_it_and_what_it_did() {
+        let mut threads = threads();
+        threads.name(B, b"holder");
+        let mark = threads.runs_at(A, 10).expect("a thread");
+        threads.entered(A, "futex");
+        threads.switched_out(A, 20, BLOCKED);
+        // The second event of the same switch.
+        threads.switched_out(A, 21, BLOCKED);
+        threads.entered(B, "clock_nanosleep");
+        threads.switched_out(B, 30, BLOCKED);
+        threads.woken(B, 80, WokenBy::Interrupt, A);
+        threads.switched_in(B, 85);
+        threads.left(B);
+        threads.woken(A, 100, WokenBy::Thread, B);
+        threads.switched_in(A, 104);
+        threads.left(A);
+        assert_eq!(parts(&threads, &mark, 110), [(Cause::Running, 16), (Cause::Ready, 4), (Cause::Lock, 80)]);
+        let waits: Vec<_> = threads.waits(A, &mark).collect();
+        assert_eq!((waits.len(), waits[1].call.as_deref(), waits[1].to), (2, Some("futex"), 100));
+        let (by, did) = waits[1].woken_by.as_ref().expect("a waker");
+        assert_eq!((*by, threads.name_of(*by)), (B, Some("holder")));
+        let did: Vec<_> = did.parts().collect();
+        assert_eq!(did, [(Cause::Running, 25), (Cause::Ready, 5), (Cause::Sleep, 50)]);
+    }
+
+    #[test]
+    fn without_rights_a_thread_is_blocked_or_ready() {
+        let mut threads = threads();
+        let mark = threads.runs_at(A, 10).expect("a thread");
+        threads.switched_out(A, 20, BLOCKED);
+        threads.switched_in(A, 50);
+        threads.switched_out(A, 60, Out::Ready);
+        threads.switched_in(A, 65);
+        assert_eq!(parts(&threads, &mark, 70), [(Cause::Running, 25), (Cause::Ready, 5), (Cause::Blocked, 30)]);
+    }
+
+    #[test]
+    fn a_page_fault_explains_the_waits_since_the_last_system_call() {
+        let mut threads = threads();
+        let mark = threads.runs_at(A, 0).expect("a thread");
+        threads.entered(A, "read");
+        threads.switched_out(A, 10, ON_DISK);
+        threads.woken(A, 30, WokenBy::Interrupt, B);
+        threads.switched_in(A, 30);
+        threads.left(A);
+        threads.switched_out(A, 40, ON_DISK);
+        threads.woken(A, 70, WokenBy::Interrupt, B);
+        threads.switched_in(A, 72);
+        threads.faulted(A);
+        let expected = [(Cause::Running, 28), (Cause::Ready, 2), (Cause::Disk, 20), (Cause::PageFault, 30)];
+        assert_eq!(parts(&threads, &mark, 80), expected);
+    }
+
+    #[test]
+    fn what_is_not_recorded_is_unknown() {
+        let mut threads = Threads::default();
+        let mark = threads.runs_at(A, 10).expect("a thread");
+        assert_eq!(parts(&threads, &mark, 20), [(Cause::Unknown, 10)]);
+        // It is ready when it is found.
+        threads.recorded(A, 30, b'R');
+        threads.switched_in(A, 40);
+        assert_eq!(parts(&threads, &mark, 50), [(Cause::Running, 10), (Cause::Ready, 10), (Cause::Unknown, 20)]);
+        // Of the time in which events were lost, only its end is known.
+        threads.lost(0, 60);
+        let mark = threads.runs_at(A, 70).expect("a thread");
+        assert_eq!(parts(&threads, &mark, 75), [(Cause::Running, 5)]);
+        // Nothing is known after the end.
+        threads.end(0, 77);
+        assert_eq!(parts(&threads, &mark, 80), [(Cause::Running, 7), (Cause::Unknown, 3)]);
+        // Another host's.
+        assert_eq!(threads.since((1, 1), &mark, 80), Division::unknown(10));
+    }
+
+    #[test]
+    fn a_thread_that_is_found_sleeps_or_runs() {
+        let mut threads = Threads::default();
+        for (key, state) in [(A, b'S'), (B, b'R')] {
+            threads.recorded(key, 0, state);
+        }
+        let marks = [A, B].map(|key| threads.runs_at(key, 0).expect("a thread"));
+        threads.switched_in(A, 20);
+        threads.switched_out(B, 20, BLOCKED);
+        assert_eq!(threads.since(A, &marks[0], 30).of(Cause::Blocked), 20);
+        assert_eq!(
+            threads.since(B, &marks[1], 30).parts().collect::<Vec<_>>(),
+            [(Cause::Running, 20), (Cause::Blocked, 10)]
+        );
+    }
+
+    #[test]
+    fn sums_are_exact_where_there_are_more_waits_than_are_kept() {
+        let mut threads = threads();
+        let mark = threads.runs_at(A, 0).expect("a thread");
+        for round in 0..10_000 {
+            threads.switched_out(A, round * 10 + 3, BLOCKED);
+            threads.switched_in(A, round * 10 + 10);
+        }
+        assert_eq!(parts(&threads, &mark, 100_000), [(Cause::Running, 30_000), (Cause::Blocked, 70_000)]);
+        assert_eq!(threads.waits(A, &mark).count(), MAX_WAITS);
+    }
+}
