@@ -38,12 +38,22 @@ fn probe(round: u64, hits: &AtomicU64) {
 /// Several sites in a row, so that each iteration of a reader runs all of them.
 #[inline(never)]
 fn fire(hits: &AtomicU64) {
-    tracepoint::trace!(fired(hits));
-    tracepoint::trace!(fired(hits));
+    macro_rules! five_sites {
+        () => {
+            tracepoint::trace!(fired(hits));
+            tracepoint::trace!(fired(hits));
+            tracepoint::trace!(fired(hits));
+            tracepoint::trace!(fired(hits));
+            tracepoint::trace!(fired(hits));
+        };
+    }
+    five_sites!();
+    five_sites!();
+    five_sites!();
     trace_fired(hits);
 }
 
-const SITES_IN_FIRE: u64 = 3;
+const SITES_IN_FIRE: u64 = 16;
 
 #[derive(Default)]
 struct Reader {
@@ -165,6 +175,7 @@ fn sites_run_while_they_are_switched() {
     let platform = tracepoint::runtime::platform();
     assert_eq!((platform.foreign_sites, platform.stuck_sites, platform.never_freed), (0, 0, 0));
     assert_all_off();
+    println!("{} sites, each switched on and off {rounds} times", sites.len());
 }
 
 fn load(counter: &AtomicU64) -> u64 {
