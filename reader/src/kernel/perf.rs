@@ -33,7 +33,7 @@ pub(super) const SOFTWARE: u16 = 0;
 /// The bytes of the name of a thread, in the record with the number [`RECORDED`].
 const COMM: usize = 16;
 
-/// Returns the bytes of the record with the number [`RECORDED`]: the state of the thread as a letter of `ps`, and its name.
+/// Returns the raw bytes of the record which says that a thread is recorded from now on: the state of the thread as a letter of `ps`, and its name.
 pub fn recorded_thread((pid, tid): (u32, u32), time: u64, state: u8, comm: &[u8]) -> Vec<u8> {
     let mut raw = [0; 4 + COMM];
     raw[..2].copy_from_slice(&RECORDED.to_le_bytes());
@@ -43,7 +43,7 @@ pub fn recorded_thread((pid, tid): (u32, u32), time: u64, state: u8, comm: &[u8]
     Sample { pid, tid, time, weight: 0, raw: &raw }.to_bytes()
 }
 
-/// Returns the bytes of the record with the number [`ENDED`].
+/// Returns the raw bytes of the record which says that the recording of all threads ends.
 pub fn recording_ended(time: u64) -> Vec<u8> {
     Sample { pid: 0, tid: 0, time, weight: 0, raw: &ENDED.to_le_bytes() }.to_bytes()
 }
