@@ -7,12 +7,15 @@
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 /// Minimum validity of a nonce or a token; the maximum is twice that.
 const PERIOD: Duration = Duration::from_secs(10);
 /// Size of the tables of received bytes and of silent hosts.
 const CREDITS: usize = 256;
+/// Number of places in `silent` at which a host may be: others with the same hash displace it when all are taken, the oldest one first.
+const WAYS: usize = 8;
 /// Time for which a host counts as silent.
 const SILENT: Duration = Duration::from_secs(60);
 
@@ -84,19 +87,29 @@ impl AddressValidator {
 
     /// Records whether the client at `address` has acknowledged anything in the session that ends now.
     pub(super) fn session_ended(&mut self, address: SocketAddr, acknowledged: bool, now: Instant) {
-        let (host, place) = self.host(address);
-        if !acknowledged {
-            self.silent[place] = Some((host, now));
-        } else if self.silent[place].is_some_and(|(silent, _)| silent == host) {
-            self.silent[place] = None;
+        let (host, places) = self.silent_places(address);
+        let places = &mut self.silent[places];
+        if let Some(known) = places.iter_mut().find(|place| place.is_some_and(|(silent, _)| silent == host)) {
+            *known = (!acknowledged).then_some((host, now));
+        } else if let (false, Some(oldest)) =
+            (acknowledged, places.iter_mut().min_by_key(|place| place.map(|(_, since)| since)))
+        {
+            *oldest = Some((host, now));
         }
     }
 
     /// Returns whether a session with this host has recently ended without an acknowledgement.
     pub(super) fn is_silent(&self, address: SocketAddr, now: Instant) -> bool {
+        let (host, places) = self.silent_places(address);
+        let is_it = |(silent, since)| silent == host && now.saturating_duration_since(since) < SILENT;
+        self.silent[places].iter().flatten().copied().any(is_it)
+    }
+
+    /// Returns the host, and its places in the table `silent`.
+    fn silent_places(&self, address: SocketAddr) -> (IpAddr, Range<usize>) {
         let (host, place) = self.host(address);
-        self.silent[place]
-            .is_some_and(|(silent, since)| silent == host && now.saturating_duration_since(since) < SILENT)
+        let first = place / WAYS * WAYS;
+        (host, first..first + WAYS)
     }
 
     /// Returns the host, without the port, and its place in the table. One host may use all addresses of an IPv6 /64 network.
@@ -146,6 +159,18 @@ mod tests {
             ["[2001:db8::1]:1", "[2001:db8::2]:2", "[2001:db8:0:1::1]:1"].map(|address| address.parse().unwrap());
         validator.session_ended(one, false, begin);
         assert!(validator.is_silent(same, begin) && !validator.is_silent(other, begin));
+    }
+
+    #[test]
+    fn silent_hosts_do_not_displace_each_other() {
+        let hosts = [1, 2, 3].map(|host| SocketAddr::from(([192, 0, 2, host], 1)));
+        // The keys of the hashes are random: some of these validators have two of the hosts in the same place.
+        for _ in 0..1000 {
+            let begin = Instant::now();
+            let mut validator = AddressValidator::new(true, Vec::new(), begin);
+            hosts.iter().for_each(|host| validator.session_ended(*host, false, begin));
+            assert!(hosts.iter().all(|host| validator.is_silent(*host, begin)));
+        }
     }
 
     #[test]
