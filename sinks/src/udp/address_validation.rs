@@ -168,7 +168,9 @@ mod tests {
         for _ in 0..1000 {
             let begin = Instant::now();
             let mut validator = AddressValidator::new(true, Vec::new(), begin);
-            hosts.iter().for_each(|host| validator.session_ended(*host, false, begin));
+            for host in &hosts {
+                validator.session_ended(*host, false, begin);
+            }
             assert!(hosts.iter().all(|host| validator.is_silent(*host, begin)));
         }
     }
