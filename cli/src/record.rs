@@ -302,7 +302,7 @@ impl Record {
         let mut wait = Duration::ZERO;
         while !stop.is_reached(child.as_mut(), wait)? {
             let progress = recorder.recorded();
-            waits.attach(progress.iter().filter_map(|recorded| Some(recorded.process?.pid)), &self.rights);
+            waits.attach(controller, progress.iter().filter_map(|recorded| recorded.process), &self.rights);
             servers.print_new(&progress);
             clocks.print_new(&progress);
             if looked.is_none_or(|looked| looked.elapsed() >= interval) {

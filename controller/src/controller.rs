@@ -32,6 +32,7 @@ pub use wait::Acknowledgements;
 use crate::described::is_alive_in;
 use std::path::Path;
 use std::time::Duration;
+use tracepoint_reader::process::ProcessKey;
 use tracepoint_run_dir::ack::{Ack, AckState};
 use tracepoint_run_dir::app;
 use tracepoint_run_dir::bandwidth::{self, BandwidthUse};
@@ -134,6 +135,11 @@ impl Controller {
             }
         }
         Ok(bandwidth::set(self.store.run_dir().dir(), rate)?)
+    }
+
+    /// Returns whether a process is the one in whose name its entry was made, as far as ids and users tell; `None` if it has left the entry.
+    pub(crate) fn is_of_entry(&self, key: ProcessKey) -> Option<bool> {
+        find::is_of_entry(self.apps(), key)
     }
 
     /// Makes a process that has changed its user leave the run directory of the former user, which it may no longer use. The process

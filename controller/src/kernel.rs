@@ -64,6 +64,12 @@ pub enum KernelError {
     /// The fields of an event have an unknown format.
     #[error("the fields of the kernel's event {0} cannot be read: {1}")]
     Format(String, #[source] FormatError),
+    /// The threads of a process cannot be recorded, because another process has its id here, or another user has made its entry.
+    #[error(
+        "its threads cannot be recorded: it is in another pid namespace, or of another user than its entry in the run directory; run `tracectl` in \
+         its container, as its user"
+    )]
+    OtherProcess,
     /// An event cannot be opened.
     #[error("the kernel does not let {0} be recorded: {1}; {mend}", mend = mend(.0, .1))]
     Open(String, #[source] io::Error),

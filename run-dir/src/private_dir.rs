@@ -138,6 +138,15 @@ impl PrivateDir {
         self.open.close();
     }
 
+    /// Returns the user to whom it belongs.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be inspected.
+    pub fn owner(&self) -> io::Result<u32> {
+        Ok(self.stat()?.st_uid)
+    }
+
     /// Returns whether it belongs to `user` or to the shared group.
     pub fn is_of(&self, user: u32) -> bool {
         let is_group = |stat: &Stat| group().is_some_and(|group| group.as_raw() == stat.st_gid);

@@ -14,6 +14,7 @@ use std::fs;
 use tracepoint_controller::{
     Controller, KernelEvents, KernelRecorded, KernelRecorder, Recorder, WaitsRecorder, WaitsRecording,
 };
+use tracepoint_reader::process::ProcessKey;
 use tracepoint_run_dir::Rights;
 use tracepoint_session_spec::{SessionSpec, SinkSpec};
 
@@ -87,7 +88,7 @@ impl KernelArguments {
 pub(super) struct Waits {
     recorder: Option<WaitsRecorder>,
     recording: Option<WaitsRecording>,
-    processes: BTreeSet<u32>,
+    processes: BTreeSet<ProcessKey>,
     failures: Vec<String>,
 }
 
@@ -109,13 +110,18 @@ impl Waits {
     }
 
     /// Records the threads of these processes, except for those that are recorded already.
-    pub(super) fn attach(&mut self, processes: impl Iterator<Item = u32>, rights: &Rights) {
+    pub(super) fn attach(
+        &mut self,
+        controller: &Controller,
+        processes: impl Iterator<Item = ProcessKey>,
+        rights: &Rights,
+    ) {
         let Some(recording) = &self.recording else { return };
-        for pid in processes {
-            if self.processes.insert(pid)
-                && let Err(error) = rights.as_self(|| recording.attach(pid))
+        for process in processes {
+            if self.processes.insert(process)
+                && let Err(error) = rights.as_self(|| recording.attach(controller, process))
             {
-                self.failures.push(format!("--waits: process {pid}: {error}"));
+                self.failures.push(format!("--waits: process {}: {error}", process.pid));
             }
         }
     }

@@ -12,6 +12,7 @@ use tracepoint_reader::secure_exec::is_secure;
 use tracepoint_run_dir::app::is_held;
 use tracepoint_run_dir::credentials::{Credentials, Excess};
 use tracepoint_run_dir::layout::APPS;
+use tracepoint_run_dir::private_dir::PrivateDir;
 use tracepoint_run_dir::rundir::{RunDir, place};
 
 /// Returns the run directory of a process: the one given by its environment, user and root directory; or the one in which its agent has an
@@ -49,11 +50,21 @@ fn more_rights(pid: u32) -> Option<ControlError> {
 /// Returns whether the process has an entry there that it has not left. In another time namespace its start time may be rounded
 /// differently.
 fn has_entry(run_dir: &RunDir, key: ProcessKey) -> bool {
-    let Ok(apps) = run_dir.dir().open_subdir(APPS) else { return false };
+    run_dir.dir().open_subdir(APPS).is_ok_and(|apps| held_entry(&apps, key).is_some())
+}
+
+fn held_entry(apps: &PrivateDir, key: ProcessKey) -> Option<PrivateDir> {
     let is_it = |name: &String| ProcessKey::of_directory(name).is_some_and(|found| found.is_same(key));
-    apps.names().is_ok_and(|names| {
-        names.iter().any(|name| is_it(name) && apps.open_subdir(name).is_ok_and(|entry| is_held(&entry)))
-    })
+    let names = apps.names().ok()?;
+    names.iter().filter(|name| is_it(name)).find_map(|name| apps.open_subdir(name).ok().filter(is_held))
+}
+
+/// Returns whether this is, in the caller's pid namespace, the process in whose name an entry in `apps` was made, and belongs to the user who made
+/// the entry: a process in another pid namespace has another id here, and a user can write any id. `None` if nobody holds such an entry.
+pub(super) fn is_of_entry(apps: &PrivateDir, key: ProcessKey) -> Option<bool> {
+    let owner = held_entry(apps, key)?.owner().ok();
+    let is_it = key_of(key.pid).is_some_and(|found| found.is_same(key));
+    Some(is_it && owner.is_some() && owner == user(&proc_of(key.pid)).ok())
 }
 
 fn proc_of(pid: u32) -> PathBuf {
@@ -142,6 +153,9 @@ fn seen_from(proc: &Path, path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
+    use tracepoint_run_dir::lock::lock_own;
 
     #[test]
     fn variables_are_found_by_their_whole_names() {
@@ -149,6 +163,28 @@ mod tests {
         for (name, expected) in [("A", Some("1")), ("B", Some("")), ("C", Some("x=y")), ("D", None), ("X", None)] {
             assert_eq!(value(environment, name), expected.map(OsString::from), "{name}");
         }
+    }
+
+    /// Needs root, like the other tests with several users.
+    #[test]
+    fn an_entry_is_of_a_process_of_its_user_and_pid_namespace() -> Result<(), Box<dyn std::error::Error>> {
+        let temp = tempfile::tempdir()?;
+        let run_dir = RunDir::at(temp.path())?;
+        let apps = run_dir.dir().subdir(APPS)?;
+        let own = ProcessKey::of_this_process();
+        let mut other = Command::new("sleep").arg("60").uid(65_532).spawn()?;
+        let of_other = key_of(other.id()).ok_or("no process")?;
+        // As if it had this id in a pid namespace of its own.
+        let elsewhere = ProcessKey::new(own.pid, own.started + 1000);
+        for (key, expected) in [(own, true), (of_other, false), (elsewhere, false)] {
+            assert_eq!(is_of_entry(&apps, key), None);
+            let entry = apps.make_subdir(&key.to_string())?;
+            let _lock = lock_own(&apps, &key.to_string(), &entry)?.ok_or("no lock")?;
+            assert_eq!(is_of_entry(&apps, key), Some(expected), "{key}");
+        }
+        other.kill()?;
+        other.wait()?;
+        Ok(())
     }
 
     #[test]

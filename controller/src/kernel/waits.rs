@@ -17,6 +17,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use tracepoint_reader::kernel::{EventFormat, Place};
+use tracepoint_reader::process::ProcessKey;
 use tracepoint_run_dir::rights::Rights;
 use tracepoint_session_spec::SinkSpec;
 
@@ -187,12 +188,20 @@ impl WaitsRecorder {
 }
 
 impl WaitsRecording {
-    /// Records the threads of a process, and those that they start. A thread that starts meanwhile may be recorded twice.
+    /// Records the threads of a process that has an entry in the run directory of `controller`, and those that they start. A thread that starts
+    /// meanwhile may be recorded twice. A process that has ended has none.
     ///
     /// # Errors
     ///
-    /// If this process lacks the rights or descriptors for it. Threads before are recorded.
-    pub fn attach(&self, pid: u32) -> Result<(), KernelError> {
+    /// If the process with this id is another one, or of another user than the entry; if this process lacks the rights or descriptors. Threads
+    /// before are recorded.
+    pub fn attach(&self, controller: &Controller, process: ProcessKey) -> Result<(), KernelError> {
+        match controller.is_of_entry(process) {
+            Some(true) => {}
+            Some(false) => return Err(KernelError::OtherProcess),
+            None => return Ok(()),
+        }
+        let pid = process.pid;
         let mut attached = BTreeSet::new();
         // Again for threads that others have started before these were attached.
         for _ in 0..2 {
