@@ -152,7 +152,7 @@ type Select<'a> = Box<dyn FnMut(&Span<'_>) -> bool + 'a>;
 /// A format that finds the slowest of the selected spans, and why they were slow.
 pub struct Why<'a> {
     select: Select<'a>,
-    most: usize,
+    max_spans: usize,
     by: Option<String>,
     threads: Threads,
     hosts: HashMap<Option<String>, u32>,
@@ -162,16 +162,16 @@ pub struct Why<'a> {
 
 impl fmt::Debug for Why<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Why").field("most", &self.most).field("by", &self.by).finish_non_exhaustive()
+        f.debug_struct("Why").field("max_spans", &self.max_spans).field("by", &self.by).finish_non_exhaustive()
     }
 }
 
 impl<'a> Why<'a> {
-    /// Keeps `most` of the spans that `select` accepts; sums all that it accepts by the value of a field of their begin or end.
-    pub fn new(select: impl FnMut(&Span<'_>) -> bool + 'a, most: usize, by: Option<String>) -> Self {
+    /// Keeps the slowest spans that `select` accepts, at most `max_spans`; sums all that it accepts by the value of a field of their begin or end.
+    pub fn new(select: impl FnMut(&Span<'_>) -> bool + 'a, max_spans: usize, by: Option<String>) -> Self {
         Self {
             select: Box::new(select),
-            most,
+            max_spans,
             by,
             threads: Threads::default(),
             hosts: HashMap::new(),
@@ -302,14 +302,14 @@ impl<'a> Why<'a> {
     /// Returns whether a span of this duration is among the slowest so far.
     fn is_slow(&self, nanoseconds: u64) -> bool {
         let slowest = &self.reasons.spans;
-        slowest.len() < self.most || slowest.last().is_some_and(|last| last.nanoseconds < nanoseconds)
+        slowest.len() < self.max_spans || slowest.last().is_some_and(|last| last.nanoseconds < nanoseconds)
     }
 
     fn keep(&mut self, slow: SlowSpan) {
         let spans = &mut self.reasons.spans;
         let at = spans.partition_point(|known| known.nanoseconds >= slow.nanoseconds);
         spans.insert(at, slow);
-        spans.truncate(self.most);
+        spans.truncate(self.max_spans);
     }
 }
 

@@ -122,12 +122,12 @@ impl CpuEvent {
     /// uses the ring buffer of `owner`.
     pub(super) fn open_in_thread(event: &ThreadEvent, thread: Option<u32>, cpu: u32, owner: &Self) -> io::Result<Self> {
         let (kind, config, more) = match event {
-            // A record of a switch has the fields of `sample_type` only if asked.
             ThreadEvent::Switch => (SOFTWARE, DUMMY, CONTEXT_SWITCH | EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR),
             ThreadEvent::MajorFault => (SOFTWARE, MAJOR_FAULTS, 0),
             ThreadEvent::Tracepoint(number, _) => (TRACEPOINT, u64::from(*number), 0),
         };
         let inherited = thread.map_or(0, |_| INHERIT | INHERIT_THREAD);
+        // SAMPLE_ID_ALL: a record of a switch then has the thread and the time, as samples have.
         let flags = DISABLED | WATERMARK | USE_CLOCKID | SAMPLE_ID_ALL | inherited | more;
         let attributes = Attributes { kind, config, flags, ..Attributes::new(0) };
         let opened = Self::open_as(&attributes, thread.map_or(-1, u32::cast_signed), cpu, None)?;

@@ -149,8 +149,8 @@ pub(super) enum WokenBy {
     Interrupt,
     /// Work that an interrupt has left: packets of a network.
     SoftInterrupt,
-    /// It is not known, or nothing yet.
-    Nobody,
+    /// It is not recorded, or the wait is not over.
+    Unknown,
 }
 
 /// Returns why a thread waited in a system call, or in none of those that are recorded. `is_uninterruptible` is the state in which it waited.
@@ -179,7 +179,7 @@ pub(super) fn cause(call: Option<&str>, is_uninterruptible: bool, woken_by: Woke
             WokenBy::Thread => Cause::Thread,
             WokenBy::SoftInterrupt => Cause::Network,
             WokenBy::Interrupt if waits_until(call) => Cause::Sleep,
-            WokenBy::Interrupt | WokenBy::Nobody => Cause::Blocked,
+            WokenBy::Interrupt | WokenBy::Unknown => Cause::Blocked,
         },
     }
 }
@@ -204,8 +204,8 @@ mod tests {
             (Some("read"), false, WokenBy::SoftInterrupt, Cause::Network),
             (Some("recvfrom"), false, WokenBy::Thread, Cause::Network),
             (Some("epoll_wait"), false, WokenBy::Interrupt, Cause::Sleep),
-            (Some("epoll_wait"), false, WokenBy::Nobody, Cause::Blocked),
-            (Some("fsync"), false, WokenBy::Nobody, Cause::Disk),
+            (Some("epoll_wait"), false, WokenBy::Unknown, Cause::Blocked),
+            (Some("fsync"), false, WokenBy::Unknown, Cause::Disk),
             (None, true, WokenBy::Interrupt, Cause::Blocked),
         ];
         for (call, is_uninterruptible, woken_by, expected) in cases {

@@ -109,7 +109,7 @@ impl Thread {
             State::Unknown => Cause::Unknown,
             State::Running | State::Runnable => Cause::Running,
             State::Ready => Cause::Ready,
-            State::Blocked { is_uninterruptible } => cause(self.call.as_deref(), is_uninterruptible, WokenBy::Nobody),
+            State::Blocked { is_uninterruptible } => cause(self.call.as_deref(), is_uninterruptible, WokenBy::Unknown),
         }
     }
 
