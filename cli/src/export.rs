@@ -203,11 +203,7 @@ impl Export {
                 out.flush()?;
             }
         }
-        if *lost_events > 0 || *losses_of_unknown_size > 0 {
-            let more = if *losses_of_unknown_size > 0 { " or more" } else { "" };
-            let lost = counted(*lost_events, "event");
-            message::note(&format!("{lost}{more} of these traces were lost, selected ones or others"));
-        }
+        message::note_lost(*lost_events, *losses_of_unknown_size > 0);
         if summary.outside > 0 {
             let events = counted(summary.outside, "event");
             message::note(&format!("{events} in no span were left out, because OTLP has them as part of spans"));

@@ -38,6 +38,14 @@ pub(crate) fn counted(count: u64, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
+/// Notes that traces lack events. `is_least`: an unknown number of other events was lost as well.
+pub(crate) fn note_lost(events: u64, is_least: bool) {
+    if events > 0 || is_least {
+        let (events, more) = (counted(events, "event"), if is_least { " or more" } else { "" });
+        note(&format!("these traces have lost {events}{more}, selected ones or others"));
+    }
+}
+
 pub(crate) fn note_unchecked(packets: u64) {
     let (packets, have) = (counted(packets, "packet"), if packets == 1 { "has" } else { "have" });
     note(&format!(

@@ -49,11 +49,7 @@ impl PassSummary {
 
     /// Reports lost events and packets without a checksum.
     pub(crate) fn report(&self) -> Outcome {
-        if self.lost > 0 || self.lost_more {
-            let more = if self.lost_more { " or more" } else { "" };
-            let lost = message::counted(self.lost, "event");
-            message::note(&format!("{lost}{more} of these traces were lost, selected ones or others"));
-        }
+        message::note_lost(self.lost, self.lost_more);
         if self.unchecked > 0 {
             message::note_unchecked(self.unchecked);
         }

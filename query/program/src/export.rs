@@ -54,7 +54,7 @@ impl Export {
         }
         if lost_events > 0 || losses_of_unknown_size > 0 {
             let more = if losses_of_unknown_size > 0 { " or more" } else { "" };
-            output::message("note", &format!("{}{more} of these traces were lost", counted(lost_events, "event")));
+            output::message("note", &format!("these traces have lost {}{more}", counted(lost_events, "event")));
         }
         if unchecked > 0 {
             let packets = counted(unchecked, "packet");
