@@ -38,7 +38,7 @@ fn events(place: &Place, traces: &[&str]) -> Vec<Value> {
     events.filter(|event| event["type"] == "event").collect()
 }
 
-/// Runs `during` while all processors are busy: on an idle one, the kernel drops many events that fire while another one is being stored.
+/// Runs `during` while all processors are busy: on an idle one, some kernels count events, but do not store them (docs/kernel.md).
 fn busy<T>(during: impl FnOnce() -> T) -> T {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {

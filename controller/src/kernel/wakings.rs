@@ -1,8 +1,9 @@
 //! The wake-ups of the recorded threads.
 //!
-//! An event of a thread is not stored while it does not run, so that its own wake-up by an interrupt or by another process would be missing. Wake-ups
-//! are therefore recorded on all CPUs, with a filter in the kernel that names the threads. A filter cannot be changed: if there are new threads, the
-//! event is opened again, and a wake-up at that moment may be stored twice.
+//! An event of a thread is counted but not stored while the thread does not run (Linux commit c9bc1753b3cc of February 2026, which is in updates of
+//! older releases, too), so that its own wake-up by an interrupt or by another process would be missing. Wake-ups are therefore recorded on all CPUs,
+//! with a filter in the kernel that names the threads. A filter cannot be changed: if there are new threads, the event is opened again, and a wake-up
+//! at that moment may be stored twice.
 
 use super::cpu::Cpu;
 use super::perf::ThreadEvent;
