@@ -105,10 +105,14 @@ impl SymbolTable {
     }
 }
 
-/// Opens the debug file for a build id, or else the mapped file.
+/// Opens the debug file for a build id, with the segments of the mapped file if that is available, which the debug file does not have; or else the
+/// mapped file.
 fn find(path: &Path, build_id: Option<&str>) -> Option<Symbols> {
     let is_hex = |id: &&str| id.len() > 2 && id.bytes().all(|digit| digit.is_ascii_hexdigit());
     let debug = build_id.filter(is_hex).map(|id| format!("{DEBUG_FILES}/{}/{}.debug", &id[..2], &id[2..]));
     let debug = debug.and_then(|debug| Symbols::open(Path::new(&debug), build_id));
-    debug.or_else(|| Symbols::open(path, build_id))
+    match (debug, Symbols::open(path, build_id)) {
+        (Some(debug), Some(Symbols { segments, .. })) => Some(Symbols { segments, ..debug }),
+        (debug, own) => own.or(debug),
+    }
 }
