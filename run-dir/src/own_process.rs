@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::RwLock;
 use tracepoint_sinks::ProcessInfo;
 
-pub use modules::modules;
+pub use modules::{MappedCode, modules, modules_of};
 
 /// Returns the name of a process's trace in a directory with several traces: the program's name and the entry `PID-START`.
 pub fn trace_name(program: &str, entry: &str) -> String {

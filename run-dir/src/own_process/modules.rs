@@ -1,9 +1,10 @@
-//! The code mapped into this process, by which readers of its trace find the functions of call stacks.
+//! The code mapped into a process, by which readers of its trace find the functions of call stacks.
 
 use fileguard::CheckedFd;
+use rustix::fs::{Mode, OFlags, open};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Maximum number of described mappings.
 const MAX_MODULES: usize = 1024;
@@ -16,20 +17,61 @@ const MAX_NOTES: u64 = 1 << 16;
 struct Mapping<'a> {
     start: u64,
     end: u64,
+    /// The end of the first of the merged mappings.
+    end_of_first: u64,
     /// The offset in the file at which it begins.
     offset: u64,
     path: &'a str,
 }
 
-/// Returns the mapped code as in the metadata: `START-END OFFSET BUILD-ID PATH`, numbers in base 16, `-` for a file without a build id.
+/// Code that is mapped in a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MappedCode {
+    /// The addresses at which it begins and ends.
+    pub start: u64,
+    /// See [`start`](Self::start).
+    pub end: u64,
+    /// The offset in the file at which it begins.
+    pub offset: u64,
+    /// The build id of the file in base 16, if it has one.
+    pub build_id: Option<String>,
+    /// The path of the file in the process.
+    pub path: String,
+}
+
+/// Returns the mapped code of this process as in the metadata: `START-END OFFSET BUILD-ID PATH`, numbers in base 16, `-` for a file without a build
+/// id.
 pub fn modules() -> Vec<String> {
+    let describe = |MappedCode { start, end, offset, build_id, path }: MappedCode| {
+        format!("{start:x}-{end:x} {offset:x} {} {path}", build_id.as_deref().unwrap_or("-"))
+    };
     // Without this file, call stacks have addresses only.
     let maps = fileguard::read_to_string("/proc/self/maps").unwrap_or_default();
-    let describe = |Mapping { start, end, offset, path }: &Mapping<'_>| {
-        let id = build_id(Path::new(path)).unwrap_or_else(|| "-".to_owned());
-        format!("{start:x}-{end:x} {offset:x} {id} {path}")
+    code(&maps, |mapping| vec![mapping.path.into()]).into_iter().map(describe).collect()
+}
+
+/// Returns the mapped code of a process; none if it has ended, or if this process lacks the rights to read its mappings. Files are read
+/// for their build ids.
+pub fn modules_of(pid: u32) -> Vec<MappedCode> {
+    let proc = Path::new("/proc").join(pid.to_string());
+    let files = |Mapping { start, end_of_first, path, .. }: &Mapping<'_>| {
+        // The first one is the mapped file itself, and needs rights.
+        let root = proc.join("root").join(path.trim_start_matches('/'));
+        vec![proc.join("map_files").join(format!("{start:x}-{end_of_first:x}")), root]
     };
-    mappings(&maps).iter().take(MAX_MODULES).map(describe).collect()
+    code(&fileguard::read_to_string(proc.join("maps")).unwrap_or_default(), files)
+}
+
+/// Returns the code in the text of `/proc/PID/maps`. `files` returns the paths by which this process may open a mapped file.
+fn code(maps: &str, files: impl Fn(&Mapping<'_>) -> Vec<PathBuf>) -> Vec<MappedCode> {
+    let describe = |mapping: Mapping<'_>| {
+        let file = files(&mapping).iter().find_map(|path| open_file(path));
+        let build_id = file.and_then(|file| build_id(&file));
+        let Mapping { start, end, offset, path, .. } = mapping;
+        MappedCode { start, end, offset, build_id, path: path.to_owned() }
+    };
+    mappings(maps).into_iter().take(MAX_MODULES).map(describe).collect()
 }
 
 /// Finds the code in the lines of `/proc/PID/maps`.
@@ -53,13 +95,19 @@ fn mapping(line: &str) -> Option<Mapping<'_>> {
     let (start, end) = words.next()?.split_once('-')?;
     let is_code = words.next()?.as_bytes().get(2) == Some(&b'x');
     let number = |text: &str| u64::from_str_radix(text, 16).ok();
-    let mapping = Mapping { start: number(start)?, end: number(end)?, offset: number(words.next()?)?, path };
+    let (start, end, offset) = (number(start)?, number(end)?, number(words.next()?)?);
+    let mapping = Mapping { start, end, end_of_first: end, offset, path };
     (is_code && mapping.start >= mapping.offset).then_some(mapping)
 }
 
+/// Opens a file. Its path may meanwhile be that of a pipe, whose opening would block otherwise.
+fn open_file(path: &Path) -> Option<CheckedFd<File>> {
+    let file = open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    CheckedFd::of(File::from(file)).ok()
+}
+
 /// Returns the build id of a 64-bit ELF file, from its notes.
-fn build_id(path: &Path) -> Option<String> {
-    let file = File::open(path).and_then(CheckedFd::of).ok()?;
+fn build_id(file: &File) -> Option<String> {
     let read = |at: u64, length: u64| {
         let mut bytes = vec![0; usize::try_from(length.min(MAX_NOTES)).ok()?];
         file.read_exact_at(&mut bytes, at).ok().map(|()| bytes)
@@ -112,8 +160,8 @@ b000-c000 r-xp 00001000 08:01 6 /lib/c.so
 d000-e000 r-xp 00000000 00:00 0 [vdso]
 ";
         let expected = [
-            Mapping { start: 0x6000, end: 0x9000, offset: 0x1000, path: "/bin/a b" },
-            Mapping { start: 0xb000, end: 0xc000, offset: 0x1000, path: "/lib/c.so" },
+            Mapping { start: 0x6000, end: 0x9000, end_of_first: 0x7000, offset: 0x1000, path: "/bin/a b" },
+            Mapping { start: 0xb000, end: 0xc000, end_of_first: 0xc000, offset: 0x1000, path: "/lib/c.so" },
         ];
         assert_eq!(mappings(maps), expected);
     }
@@ -140,6 +188,16 @@ d000-e000 r-xp 00000000 00:00 0 [vdso]
         let (end, _) = rest.split_once(' ').unwrap();
         let [start, end] = [start, end].map(|number| u64::from_str_radix(number, 16).unwrap());
         assert!((start..end).contains(&here), "{modules:?}");
+    }
+
+    #[test]
+    fn another_process_is_described_like_this_one() {
+        let mut of_this = Vec::new();
+        for MappedCode { start, end, offset, build_id, path } in modules_of(std::process::id()) {
+            of_this.push(format!("{start:x}-{end:x} {offset:x} {} {path}", build_id.as_deref().unwrap_or("-")));
+        }
+        assert_eq!(of_this, modules());
+        assert_eq!(modules_of(u32::MAX), []);
     }
 
     fn mappings_here() {}
