@@ -24,7 +24,7 @@ use crate::{message, units};
 use clap::Args;
 use clocks::FarClocks;
 use hosts::HostArguments;
-use kernel::{KernelArguments, Waits};
+use kernel::{KernelArguments, Threads};
 use live_line::RecordLine;
 use recorded::RecordedProcesses;
 use remote::Side;
@@ -85,6 +85,7 @@ Examples:
   tracectl record -e 'net:*' -p 4242 --kernel 'sched:sched_switch,block:*' -o /tmp/trace
   tracectl record --kernel 'syscalls:*,!syscalls:*futex' --duration 1s -o /tmp/trace
   tracectl record -e 'shop:*' --waits --duration 10s -o /tmp/trace -p 4242
+  tracectl record -e 'shop:*' --waits --samples 99/s --duration 10s -o /tmp/trace -p 4242
   tracectl record -e 'net:*' --on web1,web2,db1 --duration 1m -o /var/tmp/trace
   tracectl record -e '*' --fail-on-loss --duration 1m -o /tmp/trace || echo \"exit code $?\"")]
 pub(crate) struct Record {
@@ -160,7 +161,7 @@ impl Record {
         if let Some(kernel) = kernel.take_if(|_| self.is_kernel_alone()) {
             return self.run_kernel(kernel);
         }
-        let mut waits = rights.as_self(|| self.kernel.open_waits());
+        let mut threads = rights.as_self(|| self.kernel.open_threads())?;
         let controller = controller(self.rules.pid)?;
         let process = self.rules.pid.map(|pid| controller.process(pid)).transpose()?;
         let rules = self.route.apply(self.rules.rules_or_all(&controller)?);
@@ -176,7 +177,7 @@ impl Record {
                 sink.stream.wait = self.wait;
             }
         }
-        if kernel.is_some() || waits.any() {
+        if kernel.is_some() || threads.any() {
             kernel::check(self.kernel.option().unwrap_or_default(), &sinks)?;
         }
         let ages = sinks.iter().filter_map(|sink| Some(sink.stream_settings()?.flush_age()));
@@ -197,18 +198,18 @@ impl Record {
         rights.as_self(|| out.as_deref().map_or(Ok(()), |out| self.outputs.make_directory(out)))?;
         let session = controller.create(&name, &spec)?;
         let mut started_kernel = None;
-        let begun = (kernel, &mut started_kernel, &mut waits, &mut expected);
+        let begun = (kernel, &mut started_kernel, &mut threads, &mut expected);
         let recorded = self.record(&controller, &session, &spec, sinks, &mut stop, begun);
         let report = recorded.and_then(|(recorder, unrecorded, child)| {
             let timeout = self.wait_arguments.timeout.max(END_TIMEOUT);
-            let mut recorded_waits = Default::default();
+            let mut recorded_threads = Default::default();
             // At once: later waits would be those of spans that are not recorded to their ends.
-            let finish_waits = || recorded_waits = waits.finish();
-            let mut report = report::finish(&session, (recorder, unrecorded), &expected, timeout, finish_waits)?;
+            let finish_threads = || recorded_threads = threads.finish();
+            let mut report = report::finish(&session, (recorder, unrecorded), &expected, timeout, finish_threads)?;
             if let Some(kernel) = started_kernel {
                 report.add_kernel("kernel", kernel.finish());
             }
-            report.add_waits(recorded_waits);
+            report.add_threads(recorded_threads);
             Ok((report, child))
         });
         // On every path, all events are switched off, and an empty output directory is removed.
@@ -266,10 +267,10 @@ impl Record {
         spec: &SessionSpec,
         sinks: Vec<SinkSpec>,
         stop: &mut StopCondition,
-        (kernel, started_kernel, waits, expected): (
+        (kernel, started_kernel, threads, expected): (
             Option<KernelRecorder>,
             &mut Option<KernelRecording>,
-            &mut Waits,
+            &mut Threads,
             &mut Vec<Application>,
         ),
     ) -> Result<(Recorder, UnrecordedProcesses, Option<Child>), Failure> {
@@ -279,7 +280,7 @@ impl Record {
             Recorder::raise_file_limit();
         }
         // Processes that have started are already recorded while others have not answered.
-        let of_kernel = if kernel.is_some() || waits.any() { sinks.clone() } else { Vec::new() };
+        let of_kernel = if kernel.is_some() || threads.any() { sinks.clone() } else { Vec::new() };
         let recorder = Recorder::start(session, sinks, self.max_size, self.rights.clone())?;
         let waited = session.wait(spec.generation, self.wait_arguments.timeout)?;
         recorder.attach();
@@ -288,7 +289,7 @@ impl Record {
         expected.extend(waited.silent);
         let started = kernel.map(|kernel| kernel.start(controller, &of_kernel, self.max_size, &self.rights));
         *started_kernel = started.transpose()?;
-        self.rights.as_self(|| waits.start(controller, &of_kernel, self.max_size, &self.rights))?;
+        self.rights.as_self(|| threads.start(controller, &of_kernel, self.max_size, &self.rights))?;
         let mut child = command::start(&self.command, controller, spec, self.side)?;
         // After the start of the command, which keeps its original limit.
         Recorder::raise_file_limit();
@@ -302,7 +303,7 @@ impl Record {
         let mut wait = Duration::ZERO;
         while !stop.is_reached(child.as_mut(), wait)? {
             let progress = recorder.recorded();
-            waits.attach(controller, progress.iter().filter_map(|recorded| recorded.process), &self.rights);
+            threads.attach(controller, progress.iter().filter_map(|recorded| recorded.process), &self.rights);
             servers.print_new(&progress);
             clocks.print_new(&progress);
             if looked.is_none_or(|looked| looked.elapsed() >= interval) {
@@ -318,7 +319,7 @@ impl Record {
                 looked = Some(began);
             }
             wait = interval.saturating_sub(looked.map_or(Duration::ZERO, |looked| looked.elapsed())).min(LONGEST_WAIT);
-            let is_kernel_full = started_kernel.as_ref().is_some_and(KernelRecording::is_full) || waits.is_full();
+            let is_kernel_full = started_kernel.as_ref().is_some_and(KernelRecording::is_full) || threads.is_full();
             if is_bounded && (recorder.is_full() || is_kernel_full) {
                 break;
             }

@@ -2,6 +2,7 @@
 
 use crate::argument_error::ArgumentError;
 use bytesize::ByteSize;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 /// Parses a number of bytes: `100`, `64K`, `1.5GiB`, `100MB`. A letter alone is a power of 1024.
@@ -21,6 +22,12 @@ pub(crate) fn size_or_none(text: &str) -> Result<u64, ArgumentError> {
 /// Parses bytes per second: `10M/s`, or `10M`.
 pub(crate) fn rate(text: &str) -> Result<u64, ArgumentError> {
     size(text.strip_suffix("/s").unwrap_or(text)).map_err(|_| "expected a rate, for example `64K/s` or `10M/s`".into())
+}
+
+/// Parses a number per second that is not 0: `99/s`, or `99`.
+pub(crate) fn frequency(text: &str) -> Result<NonZeroU32, ArgumentError> {
+    let number = text.strip_suffix("/s").unwrap_or(text).parse();
+    number.map_err(|_| "expected a number per second above 0, for example `99/s`".into())
 }
 
 /// Parses a time: `500ms`, `10s`, `5m`, `1h 30m`; a number alone is seconds.
@@ -73,6 +80,16 @@ mod tests {
         }
         for wrong in ["", ":7", "box:", "box:x", "box:70000", "[::1", "[::1]7"] {
             assert!(host_and_port(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_frequency_is_above_0() {
+        for text in ["99/s", "99"] {
+            assert_eq!(frequency(text).map(NonZeroU32::get), Ok(99), "{text}");
+        }
+        for wrong in ["", "0", "0/s", "-1", "9.5", "99/min", "99Hz", "4294967296"] {
+            assert!(frequency(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -18,28 +18,34 @@
 mod cpu;
 mod perf;
 mod recorder;
+mod samples;
 mod system_calls;
+mod threads;
 mod tracefs;
 mod waits;
 mod wakings;
 
 use rustix::process::geteuid;
 use std::io;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use thiserror::Error;
 use tracepoint_reader::kernel::FormatError;
 use tracepoint_session_spec::syntax::SyntaxError;
 
 pub use recorder::{KernelRecorded, KernelRecorder, KernelRecording};
+pub use threads::{ThreadRecorder, ThreadRecording};
 pub use tracefs::KernelEvents;
-pub use waits::{WaitsRecorder, WaitsRecording};
 
 /// The name of the trace in a directory of traces. The names of processes' traces end in a process id.
 const TRACE: &str = "kernel";
 /// The name of the trace with the waits of processes.
 const WAITS: &str = "waits";
-/// The name of the event that needs no rights.
+/// Its name if it has only samples.
+const SAMPLES: &str = "samples";
+/// The names of the events that need no rights.
 const SWITCH: &str = "perf:switch";
+const SAMPLE: &str = "perf:sample";
 
 /// How to get the rights.
 const RIGHTS: &str = "run `tracectl` as root (`sudo`), or give it the rights: \
@@ -70,6 +76,11 @@ pub enum KernelError {
          its container, as its user"
     )]
     OtherProcess,
+    /// The kernel does not allow this many samples per second, only the second number.
+    #[error(
+        "the kernel does not allow {0} samples per second, at most {1}: ask for fewer, or raise the limit (`sudo sysctl kernel.perf_event_max_sample_rate={0}`)"
+    )]
+    SampleRate(NonZeroU32, u32),
     /// An event cannot be opened.
     #[error("the kernel does not let {0} be recorded: {1}; {mend}", mend = mend(.0, .1))]
     Open(String, #[source] io::Error),
@@ -108,7 +119,7 @@ fn mend(event: &str, error: &io::Error) -> String {
                  forbids `perf_event_open`: many containers run under such a filter"
             );
         }
-        Some(libc::EPERM | libc::EACCES) if event == SWITCH => {
+        Some(libc::EPERM | libc::EACCES) if [SWITCH, SAMPLE].contains(&event) => {
             "the process is another user's, or the sysctl `kernel.perf_event_paranoid` is above 2, or a seccomp filter forbids `perf_event_open`"
         }
         Some(libc::EPERM | libc::EACCES) => RIGHTS,

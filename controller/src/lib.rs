@@ -30,6 +30,6 @@ pub use controller::{
     RunDirListing, SessionInCode, SilenceReason, UnmatchedRule, rings_behind,
 };
 pub use kernel::{
-    KernelError, KernelEvents, KernelRecorded, KernelRecorder, KernelRecording, WaitsRecorder, WaitsRecording,
+    KernelError, KernelEvents, KernelRecorded, KernelRecorder, KernelRecording, ThreadRecorder, ThreadRecording,
 };
 pub use recorder::{RecordedProcess, Recorder};

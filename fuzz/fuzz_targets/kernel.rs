@@ -12,7 +12,7 @@ fuzz_target!(|bytes: &[u8]| {
         let Ok(PerfRecord::Sample(sample)) = record else { continue };
         let _ = sample.number();
         for field in format.iter().flat_map(|format| &format.fields) {
-            assert!(field.bytes(sample.raw).len() <= sample.raw.len());
+            assert!(field.bytes(&sample.raw).len() <= sample.raw.len());
         }
     }
 });

@@ -11,4 +11,6 @@ mod format;
 mod perf;
 
 pub use format::{EventFormat, FormatError, KernelField, KernelInteger, KernelType, Place};
-pub use perf::{MalformedRecord, PerfRecord, PerfRecords, SAMPLE_TYPE, Sample, recorded_thread, recording_ended};
+pub use perf::{
+    CodeMapping, MalformedRecord, PerfRecord, PerfRecords, SAMPLE_TYPE, Sample, recorded_thread, recording_ended,
+};

@@ -1,4 +1,4 @@
-//! `record --kernel`: kernel events, alone or together with those of processes.
+//! `record --kernel`: kernel events, alone or together with those of processes; `--waits` and `--samples`: events of the kernel about their threads.
 
 use super::remote::Side;
 use super::report::Report;
@@ -11,8 +11,9 @@ use crate::{message, units};
 use clap::{ArgGroup, Args};
 use std::collections::BTreeSet;
 use std::fs;
+use std::num::NonZeroU32;
 use tracepoint_controller::{
-    Controller, KernelEvents, KernelRecorded, KernelRecorder, Recorder, WaitsRecorder, WaitsRecording,
+    Controller, KernelError, KernelEvents, KernelRecorded, KernelRecorder, Recorder, ThreadRecorder, ThreadRecording,
 };
 use tracepoint_reader::process::ProcessKey;
 use tracepoint_run_dir::Rights;
@@ -22,19 +23,23 @@ const RING_SIZE: usize = 2 << 20;
 
 /// Which events of the kernel.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Events of the kernel", group = ArgGroup::new("of_kernel").args(["kernel", "waits"]).multiple(true))]
+#[command(next_help_heading = "Events of the kernel", group = ArgGroup::new("of_kernel").args(["kernel", "waits", "samples"]).multiple(true))]
 pub(super) struct KernelArguments {
     /// Record events of the kernel on all CPUs, for all processes: `system:event` with `*`, `?` and `[a-z]`; `!…` excludes events; several are
     /// separated by commas. Without `-e`, nothing else is recorded. Needs root or the rights in docs/kernel.md
     #[arg(long, value_name = "EVENTS", value_delimiter = ',')]
     kernel: Vec<String>,
-    /// Size of the ring buffer of each CPU for events of the kernel [default: 2M; for `--waits` 1M, without rights 256K]
+    /// Size of the ring buffer of each CPU for events of the kernel [default: 2M; for `--waits` and `--samples` 1M, without rights 256K]
     #[arg(long, value_name = "SIZE", requires = "of_kernel", value_parser = units::size)]
     kernel_ring_size: Option<u64>,
     /// Record when the threads of the recorded processes run, and what they wait for, for `tracectl why`. As root or with the rights in
     /// docs/waits.md: switches, wake-ups, system calls in which a thread may wait, block I/O and page faults; as any other user: switches alone
     #[arg(long)]
     waits: bool,
+    /// Sample the threads of the recorded processes: record their call stacks, RATE times per second of processor time, such as `99/s`, for
+    /// `tracectl export --flame` and `tracectl why`. The programs need frame pointers. As root or with the rights in docs/samples.md, also in the kernel
+    #[arg(long, value_name = "RATE", value_parser = units::frequency)]
+    samples: Option<NonZeroU32>,
 }
 
 impl KernelArguments {
@@ -42,9 +47,18 @@ impl KernelArguments {
         !self.kernel.is_empty()
     }
 
+    /// True if events of the threads of processes are requested.
+    pub(super) const fn of_threads(&self) -> bool {
+        self.waits || self.samples.is_some()
+    }
+
     /// Returns the option that was given, if any.
     pub(super) fn option(&self) -> Option<&'static str> {
-        if self.any() { Some("--kernel") } else { self.waits.then_some("--waits") }
+        if self.any() { Some("--kernel") } else { self.of_threads().then(|| self.option_of_threads()) }
+    }
+
+    const fn option_of_threads(&self) -> &'static str {
+        if self.waits { "--waits" } else { "--samples" }
     }
 
     /// Opens the requested events, if any. Each takes file descriptors: `many` says that this process may raise its limit on open files.
@@ -60,39 +74,54 @@ impl KernelArguments {
         Ok(Some(KernelRecorder::open(events, size)?))
     }
 
-    /// Opens a recording of waits, if requested. Says what is not recorded for lack of rights. If nothing can be, the other recordings go on.
-    pub(super) fn open_waits(&self) -> Waits {
-        let mut waits = Waits::default();
-        let size = self.kernel_ring_size.map(|size| usize::try_from(size).unwrap_or(usize::MAX));
-        match self.waits.then(|| WaitsRecorder::open(size)) {
-            Some(Ok(recorder)) => {
-                match recorder.missing() {
-                    None => message::note(
-                        "--waits: recording switches of threads, wake-ups, system calls, block I/O and page faults",
-                    ),
-                    Some(error) => message::note(&format!(
-                        "--waits: recording switches of threads; not what they wait for, nor who wakes them, because {error}"
-                    )),
-                }
-                waits.recorder = Some(recorder);
-            }
-            Some(Err(error)) => waits.failures.push(format!("--waits: nothing is recorded: {error}")),
-            None => {}
+    /// Opens a recording of threads, if requested. Says what is not recorded for lack of rights. If nothing can be, the other recordings continue.
+    ///
+    /// Fails if the kernel does not allow the rate of samples.
+    pub(super) fn open_threads(&self) -> Result<Threads, Failure> {
+        let mut threads = Threads { option: self.option_of_threads(), ..Threads::default() };
+        if !self.of_threads() {
+            return Ok(threads);
         }
-        waits
+        let size = self.kernel_ring_size.map(|size| usize::try_from(size).unwrap_or(usize::MAX));
+        let recorder = match ThreadRecorder::open(self.waits, self.samples, size) {
+            Ok(recorder) => recorder,
+            Err(error @ KernelError::SampleRate(..)) => return Err(Failure::Usage(format!("--samples: {error}"))),
+            Err(error) => {
+                threads.failures.push(format!("{}: nothing is recorded: {error}", threads.option));
+                return Ok(threads);
+            }
+        };
+        match recorder.missing() {
+            _ if !self.waits => {}
+            None => message::note(
+                "--waits: recording switches of threads, wake-ups, system calls, block I/O and page faults",
+            ),
+            Some(error) => message::note(&format!(
+                "--waits: recording switches of threads; not what they wait for, nor who wakes them, because {error}"
+            )),
+        }
+        if self.samples.is_some() && !recorder.samples_kernel() {
+            message::note(
+                "--samples: recording what the programs run; nothing while they are in the kernel, which needs the rights in docs/samples.md",
+            );
+        }
+        threads.recorder = Some(recorder);
+        Ok(threads)
     }
 }
 
-/// The recording of waits.
+/// The recording of threads.
 #[derive(Debug, Default)]
-pub(super) struct Waits {
-    recorder: Option<WaitsRecorder>,
-    recording: Option<WaitsRecording>,
+pub(super) struct Threads {
+    /// The option that asked for it.
+    option: &'static str,
+    recorder: Option<ThreadRecorder>,
+    recording: Option<ThreadRecording>,
     processes: BTreeSet<ProcessKey>,
     failures: Vec<String>,
 }
 
-impl Waits {
+impl Threads {
     pub(super) const fn any(&self) -> bool {
         self.recorder.is_some()
     }
@@ -104,7 +133,7 @@ impl Waits {
         max_size: u64,
         rights: &Rights,
     ) -> Result<(), Failure> {
-        let start = |recorder: WaitsRecorder| recorder.start(controller, sinks, max_size, rights);
+        let start = |recorder: ThreadRecorder| recorder.start(controller, sinks, max_size, rights);
         self.recording = self.recorder.take().map(start).transpose()?;
         Ok(())
     }
@@ -121,18 +150,18 @@ impl Waits {
             if self.processes.insert(process)
                 && let Err(error) = rights.as_self(|| recording.attach(controller, process))
             {
-                self.failures.push(format!("--waits: process {}: {error}", process.pid));
+                self.failures.push(format!("{}: process {}: {error}", self.option, process.pid));
             }
         }
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.recording.as_ref().is_some_and(WaitsRecording::is_full)
+        self.recording.as_ref().is_some_and(ThreadRecording::is_full)
     }
 
-    /// Ends the recording; returns its counts, and what failed.
-    pub(super) fn finish(self) -> (Option<KernelRecorded>, Vec<String>) {
-        (self.recording.map(WaitsRecording::finish), self.failures)
+    /// Ends the recording; returns the name of its trace and its counts, and what failed.
+    pub(super) fn finish(self) -> (Option<(&'static str, KernelRecorded)>, Vec<String>) {
+        (self.recording.map(|recording| (recording.name(), recording.finish())), self.failures)
     }
 }
 
@@ -149,7 +178,7 @@ pub(super) fn check(option: &str, sinks: &[SinkSpec]) -> Result<(), Failure> {
 
 impl Record {
     pub(super) const fn is_kernel_alone(&self) -> bool {
-        self.kernel.any() && self.rules.events.is_empty() && !self.kernel.waits
+        self.kernel.any() && self.rules.events.is_empty() && !self.kernel.of_threads()
     }
 
     pub(super) fn run_kernel(&self, recorder: KernelRecorder) -> VerbResult {

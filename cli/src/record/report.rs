@@ -186,10 +186,10 @@ impl Report {
         self.kernel.insert(name, kernel);
     }
 
-    pub(super) fn add_waits(&mut self, (waits, failures): (Option<KernelRecorded>, Vec<String>)) {
+    pub(super) fn add_threads(&mut self, (threads, failures): (Option<(&'static str, KernelRecorded)>, Vec<String>)) {
         self.failures.extend(failures);
-        if let Some(waits) = waits {
-            self.add_kernel("waits", waits);
+        if let Some((name, threads)) = threads {
+            self.add_kernel(name, threads);
         }
     }
 
@@ -305,6 +305,7 @@ impl Report {
             "recovered": self.recovered,
             "kernel": self.kernel.get("kernel").map(kernel_json),
             "waits": self.kernel.get("waits").map(kernel_json),
+            "samples": self.kernel.get("samples").map(kernel_json),
             "served": self.served.iter().map(ServerCounts::json).collect::<Vec<_>>(),
             "not_recorded": self.unrecorded.pids(),
             "not_acknowledged": silent,

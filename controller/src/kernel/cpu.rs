@@ -7,6 +7,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use tracepoint_reader::kernel::{EventFormat, recorded_thread};
+use tracepoint_run_dir::own_process::MappedCode;
 use tracepoint_sinks::KernelCounts;
 
 /// A ring buffer wakes the thread when 1/`WAKE_PART` of it is filled.
@@ -44,6 +45,14 @@ pub(super) struct AttachedThread {
     pub(super) pid: u32,
     pub(super) tid: u32,
     pub(super) events: Vec<Vec<CpuEvent>>,
+}
+
+/// What is added to a running recording.
+#[derive(Debug)]
+pub(super) enum Added {
+    Thread(AttachedThread),
+    /// The code that is mapped in a process.
+    Code(u32, Vec<MappedCode>),
 }
 
 impl Cpu {

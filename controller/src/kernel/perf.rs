@@ -8,6 +8,7 @@ use memmap2::{MmapOptions, MmapRaw};
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read};
+use std::num::NonZeroU32;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracepoint_reader::kernel::SAMPLE_TYPE;
@@ -15,7 +16,8 @@ use tracepoint_reader::kernel::SAMPLE_TYPE;
 /// `PERF_TYPE_SOFTWARE`, `PERF_TYPE_TRACEPOINT`, `PERF_FORMAT_LOST` and `PERF_FLAG_FD_CLOEXEC` of `linux/perf_event.h`.
 const SOFTWARE: u32 = 1;
 const TRACEPOINT: u32 = 2;
-/// `PERF_COUNT_SW_PAGE_FAULTS_MAJ` and `PERF_COUNT_SW_DUMMY`.
+/// `PERF_COUNT_SW_CPU_CLOCK`, `_PAGE_FAULTS_MAJ` and `_DUMMY`.
+const CPU_CLOCK: u64 = 0;
 const MAJOR_FAULTS: u64 = 6;
 const DUMMY: u64 = 9;
 const FORMAT_LOST: u64 = 1 << 4;
@@ -25,10 +27,16 @@ const DISABLED: u64 = 1;
 const INHERIT: u64 = 1 << 1;
 const EXCLUDE_KERNEL: u64 = 1 << 5;
 const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
+const MMAP: u64 = 1 << 8;
+const FREQUENCY: u64 = 1 << 10;
 const WATERMARK: u64 = 1 << 14;
 const SAMPLE_ID_ALL: u64 = 1 << 18;
+/// `exclude_callchain_kernel` and `exclude_callchain_user`: samples have call stacks of length 0.
+const NO_CALL_STACK: u64 = 1 << 21 | 1 << 22;
+const MMAP2: u64 = 1 << 23;
 const USE_CLOCKID: u64 = 1 << 25;
 const CONTEXT_SWITCH: u64 = 1 << 26;
+const BUILD_ID: u64 = 1 << 34;
 const INHERIT_THREAD: u64 = 1 << 35;
 /// `PERF_EVENT_IOC_ENABLE`, `_DISABLE`, `_SET_OUTPUT` and `_SET_FILTER`.
 const ENABLE: libc::c_ulong = 0x2400;
@@ -46,6 +54,7 @@ struct Attributes {
     kind: u32,
     size: u32,
     config: u64,
+    /// With [`FREQUENCY`], the number of samples per second.
     sample_period: u64,
     sample_type: u64,
     read_format: u64,
@@ -69,6 +78,8 @@ struct Attributes {
 pub(super) enum ThreadEvent {
     /// The thread begins or ceases to run. Needs no rights for threads of the same user.
     Switch,
+    /// The thread has run for another part of a second; and code was mapped.
+    Sample { rate: NonZeroU32, with_kernel: bool },
     /// A page fault for which the thread has waited.
     MajorFault,
     /// The tracepoint with this number; with a filter, those of its events that match.
@@ -102,7 +113,7 @@ impl CpuEvent {
         let attributes = Attributes {
             kind: TRACEPOINT,
             config: number.into(),
-            flags: WATERMARK | USE_CLOCKID | if first.is_none() { DISABLED } else { 0 },
+            flags: WATERMARK | USE_CLOCKID | NO_CALL_STACK | if first.is_none() { DISABLED } else { 0 },
             ..Attributes::new(watermark)
         };
         let event = Self::open_as(&attributes, -1, cpu, first)?;
@@ -121,15 +132,21 @@ impl CpuEvent {
     /// Opens an event of a thread (0 is the calling one), and of the threads that it will start, where they run on this CPU; or of all threads. It
     /// uses the ring buffer of `owner`.
     pub(super) fn open_in_thread(event: &ThreadEvent, thread: Option<u32>, cpu: u32, owner: &Self) -> io::Result<Self> {
+        const OF_PROGRAM: u64 = EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR;
         let (kind, config, more) = match event {
-            ThreadEvent::Switch => (SOFTWARE, DUMMY, CONTEXT_SWITCH | EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR),
-            ThreadEvent::MajorFault => (SOFTWARE, MAJOR_FAULTS, 0),
-            ThreadEvent::Tracepoint(number, _) => (TRACEPOINT, u64::from(*number), 0),
+            ThreadEvent::Switch => (SOFTWARE, DUMMY, CONTEXT_SWITCH | OF_PROGRAM | NO_CALL_STACK),
+            ThreadEvent::Sample { with_kernel, .. } => {
+                let of_program = if *with_kernel { 0 } else { OF_PROGRAM };
+                (SOFTWARE, CPU_CLOCK, FREQUENCY | MMAP | MMAP2 | BUILD_ID | of_program)
+            }
+            ThreadEvent::MajorFault => (SOFTWARE, MAJOR_FAULTS, NO_CALL_STACK),
+            ThreadEvent::Tracepoint(number, _) => (TRACEPOINT, u64::from(*number), NO_CALL_STACK),
         };
+        let sample_period = if let ThreadEvent::Sample { rate, .. } = event { u64::from(rate.get()) } else { 1 };
         let inherited = thread.map_or(0, |_| INHERIT | INHERIT_THREAD);
         // SAMPLE_ID_ALL: a record of a switch then has the thread and the time, as samples have.
         let flags = DISABLED | WATERMARK | USE_CLOCKID | SAMPLE_ID_ALL | inherited | more;
-        let attributes = Attributes { kind, config, flags, ..Attributes::new(0) };
+        let attributes = Attributes { kind, config, sample_period, flags, ..Attributes::new(0) };
         let opened = Self::open_as(&attributes, thread.map_or(-1, u32::cast_signed), cpu, None)?;
         opened.control(SET_OUTPUT, owner.0.as_raw_fd())?;
         if let ThreadEvent::Tracepoint(_, Some(filter)) = event {

@@ -1,6 +1,6 @@
 //! Records events of the kernel: a thread moves them from the ring buffers to the sinks.
 
-use super::cpu::{AttachedThread, Cpu, RecordedThread, online, record_of};
+use super::cpu::{Added, AttachedThread, Cpu, RecordedThread, online, record_of};
 use super::perf::page_size;
 use super::tracefs::KernelEvents;
 use super::wakings::Wakings;
@@ -14,10 +14,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::{Builder, JoinHandle};
-use tracepoint_reader::kernel::{EventFormat, recording_ended};
+use tracepoint_reader::kernel::{CodeMapping, EventFormat, recording_ended};
 use tracepoint_run_dir::ack::Counters;
 use tracepoint_run_dir::clock::clock_info;
-use tracepoint_run_dir::own_process::hostname;
+use tracepoint_run_dir::own_process::{MappedCode, hostname};
 use tracepoint_run_dir::rights::Rights;
 use tracepoint_session_io::outputs::{self, Allowance, LimitReached};
 use tracepoint_session_spec::{SinkSpec, random_id};
@@ -99,12 +99,12 @@ impl KernelRecorder {
     }
 }
 
-/// Starts the thread that records these events of these CPUs, and of the threads that are `attached`, with their wake-ups if the position of these
+/// Starts the thread that records these events of these CPUs, and of the threads that are `added`, with their wake-ups if the position of these
 /// among the events is given, into sinks with this name.
 pub(super) fn start(
     (name, events): (&str, Vec<(String, EventFormat)>),
     cpus: Vec<Cpu>,
-    (attached, wakings): (Receiver<AttachedThread>, Option<usize>),
+    (added, wakings): (Receiver<Added>, Option<usize>),
     (controller, sinks, max_size, rights): (&Controller, &[SinkSpec], u64, &Rights),
 ) -> Result<KernelRecording, KernelError> {
     let (clock, _) = clock_info(controller.run_dir());
@@ -131,7 +131,7 @@ pub(super) fn start(
     let (own_stop, own_rights) = (Arc::clone(&stop), rights.clone());
     let body = move || {
         leave_signals_to_the_program();
-        let thread = RecordingThread { cpus, attached, wakings, number_of_events, drain, outputs, errors: Vec::new() };
+        let thread = RecordingThread { cpus, added, wakings, number_of_events, drain, outputs, errors: Vec::new() };
         own_rights.as_self(|| thread.run(&own_stop))
     };
     let thread = Builder::new().name(NAME.to_owned()).spawn(body).map_err(KernelError::Thread)?;
@@ -187,7 +187,7 @@ impl Drop for KernelRecording {
 
 struct RecordingThread {
     cpus: Vec<Cpu>,
-    attached: Receiver<AttachedThread>,
+    added: Receiver<Added>,
     /// The position of wake-ups among the events, and their threads.
     wakings: Option<(usize, Wakings)>,
     number_of_events: usize,
@@ -231,8 +231,11 @@ impl RecordingThread {
     /// Moves the contents of the ring buffers, and `more` records, to the sinks.
     fn take(&mut self, bytes: &mut Vec<u8>, mut more: Vec<u8>) {
         // Their time is later than that of all events that have been taken.
-        let attached: Vec<_> = self.attached.try_iter().collect();
-        more.extend(attached.into_iter().flat_map(|attached| self.adopt(attached)));
+        let added: Vec<_> = self.added.try_iter().collect();
+        more.extend(added.into_iter().flat_map(|added| match added {
+            Added::Thread(thread) => self.adopt(thread),
+            Added::Code(pid, code) => code.iter().flat_map(|code| mapping(pid, code)).collect(),
+        }));
         for cpu in &mut self.cpus {
             bytes.clear();
             cpu.ring.take(bytes);
@@ -300,6 +303,13 @@ impl RecordingThread {
         recorded.outputs = outputs.iter().filter_map(|output| output.path.clone()).collect();
         recorded
     }
+}
+
+/// Returns the bytes of a record with code that is mapped in a process.
+fn mapping(pid: u32, code: &MappedCode) -> Vec<u8> {
+    let MappedCode { start: address, end, offset, .. } = *code;
+    let build_id = code.build_id.as_deref().unwrap_or_default();
+    CodeMapping { address, length: end - address, offset, build_id, path: code.path.as_bytes() }.record(pid, now())
 }
 
 impl KernelRecorded {

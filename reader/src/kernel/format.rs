@@ -13,7 +13,7 @@
 //! print fmt: …
 //! ```
 
-use super::perf::{ENDED, RECORDED, SOFTWARE, SWITCH};
+use super::perf::{ENDED, MAPPED, RECORDED, SAMPLED, SOFTWARE, SWITCH, THROTTLED};
 use thiserror::Error;
 
 /// Maximum number of fields of an event.
@@ -154,6 +154,34 @@ impl EventFormat {
         Self { number: SOFTWARE, fields: Vec::new() }
     }
 
+    /// The layout of a sample of a thread that runs: the addresses of its call stack, from the innermost one.
+    pub fn sample() -> Self {
+        let ty = KernelType::Array(KernelInteger { bytes: 8, signed: false, hex: true });
+        Self { number: SAMPLED, fields: vec![dynamic("callstack", 4, ty)] }
+    }
+
+    /// True for a sample, whose kernel counter has a time in place of the number of samples.
+    pub const fn is_sample(&self) -> bool {
+        self.number == SAMPLED
+    }
+
+    /// The layout of the raw bytes of a [`CodeMapping`](super::CodeMapping).
+    pub fn code_mapping() -> Self {
+        let number = |(name, offset, hex): (&str, usize, bool)| KernelField {
+            name: name.to_owned(),
+            place: Place::Fixed { offset, size: 8 },
+            ty: KernelType::Integer(KernelInteger { bytes: 8, signed: false, hex }),
+        };
+        let numbers = [("address", 16, true), ("length", 24, true), ("offset", 32, true)].map(number);
+        let texts = [dynamic("build_id", 8, KernelType::Text), dynamic("path", 4, KernelType::Text)];
+        Self { number: MAPPED, fields: numbers.into_iter().chain(texts).collect() }
+    }
+
+    /// The layout of a record which says that the kernel does not sample a thread for a while: its state is `throttled` from now on, or `resumed`.
+    pub fn throttle() -> Self {
+        Self { number: THROTTLED, fields: vec![text("state", 2, 10)] }
+    }
+
     /// Adds the byte with the kind of interrupt in which the event fired, which all events have.
     pub fn add_flags(&mut self) {
         let ty = KernelType::Integer(KernelInteger { bytes: 1, signed: false, hex: true });
@@ -176,6 +204,11 @@ impl EventFormat {
 
 fn text(name: &str, offset: usize, size: usize) -> KernelField {
     KernelField { name: name.to_owned(), place: Place::Fixed { offset, size }, ty: KernelType::Text }
+}
+
+/// A field whose offset and size are in the raw bytes, at an offset.
+fn dynamic(name: &str, offset: usize, ty: KernelType) -> KernelField {
+    KernelField { name: name.to_owned(), place: Place::Dynamic { offset, relative: false }, ty }
 }
 
 impl KernelField {

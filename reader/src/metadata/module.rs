@@ -1,5 +1,6 @@
 //! Code that was mapped in a process, as recorded in the metadata of its trace.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 /// A part of a file that was mapped as code in a process, see [`Metadata::modules`](super::Metadata::modules).
@@ -17,6 +18,18 @@ pub struct Module {
 }
 
 impl Module {
+    /// A part of a file, which begins at `offset` there, at these addresses.
+    pub const fn new(addresses: Range<u64>, offset: u64, build_id: Option<String>, path: PathBuf) -> Self {
+        Self { start: addresses.start, end: addresses.end, offset, build_id, path }
+    }
+
+    /// Returns whether another mapping puts other code at some of its addresses.
+    pub fn is_replaced_by(&self, other: &Self) -> bool {
+        let begin = |module: &Self| module.start.wrapping_sub(module.offset);
+        let is_same = self.path == other.path && self.build_id == other.build_id && begin(self) == begin(other);
+        self.start < other.end && other.start < self.end && !is_same
+    }
+
     /// Parses `START-END OFFSET BUILD-ID PATH` from the metadata; `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         let mut words = text.splitn(4, ' ');

@@ -302,7 +302,7 @@ impl Drain<KernelRings> {
             cpu.discarded = 0;
             for ((event, on_cpu), counts) in source.events.iter_mut().zip(&cpu.events).zip(counts) {
                 let known = on_cpu.recorded + counts.lost;
-                let fired = if on_cpu.is_weighted { known } else { counts.fired };
+                let fired = if on_cpu.is_weighted || event.format.is_sample() { known } else { counts.fired };
                 let not_stored = fired.saturating_sub(known);
                 event.sums.fired += fired;
                 event.sums.lost += counts.lost;

@@ -23,11 +23,14 @@ const FORMAT: &str = "name: all\nID: 300\nformat:
 print fmt: \"\"\n";
 
 fn drain(place: &Path) -> Drain<KernelRings> {
+    drain_of(place, "test:all", EventFormat::parse(FORMAT).expect("a format"))
+}
+
+fn drain_of(place: &Path, name: &str, format: EventFormat) -> Drain<KernelRings> {
     let clock = ClockInfo { uuid: Some([7; 16]), offset: 1_700_000_000_000_000_000 };
     let process = ProcessInfo { hostname: "host".to_owned(), kernel: "6.1.0".to_owned(), ..ProcessInfo::default() };
     let trace = TraceInfo { uuid: [9; 16], name: "kernel".to_owned(), clock, process };
-    let format = EventFormat::parse(FORMAT).expect("a format");
-    let mut drain = Drain::kernel(trace, 1000, vec![("test:all".to_owned(), format)]);
+    let mut drain = Drain::kernel(trace, 1000, vec![(name.to_owned(), format)]);
     drain.add_sink(Box::new(CtfSink::create(place).expect("a directory"))).expect("it begins");
     drain
 }
@@ -44,7 +47,7 @@ fn sample(time: u64, raw: &[u8]) -> Vec<u8> {
     let mut body = [41_u32.to_le_bytes(), 42_u32.to_le_bytes()].concat();
     body.extend(time.to_le_bytes());
     body.extend([0; 8]);
-    body.extend(1_u64.to_le_bytes());
+    body.extend([1, 0].map(u64::to_le_bytes).as_flattened());
     body.extend((raw.len() as u32).to_le_bytes());
     body.extend(raw);
     record(9, &body)
@@ -123,6 +126,28 @@ fn fields_are_those_of_the_format_and_times_are_in_order() {
     }
     assert_eq!(times, [2000, 3000, 3000]);
     assert_eq!(losses, 3, "before the last event, at the end, and on the other CPU");
+}
+
+/// The kernel's counter of samples is a time, also on a CPU on which there was not enough time for a sample.
+#[test]
+fn samples_are_counted_by_their_records() {
+    let place = TempDir::new().expect("a directory");
+    let dir = place.path().join("trace");
+    let mut drain = drain_of(&dir, "perf:sample", EventFormat::sample());
+    let mut body = [41_u32.to_le_bytes(), 42_u32.to_le_bytes()].concat();
+    body.extend([2000, 0, 10_000_000, 2, 0x5000, 0x4000, 4].map(u64::to_le_bytes).as_flattened());
+    drain.add(0, &record(9, &body)).expect("a record");
+    let counts = |fired, lost| vec![KernelCounts { fired, lost }];
+    let reports = drain.end(&[(0, counts(25_000_000, 1)), (1, counts(3_000_000, 0))]);
+    passes(&dir, &reports);
+    let event = &reports[0].account.channels[0].events[0];
+    assert_eq!((event.fired, event.recorded, event.lost.values().sum()), (2, 1, 1_u64));
+    let items: Vec<_> = Trace::open(&dir).expect("a trace").items().collect();
+    let Some(Item::Event(sample)) = items.first() else { panic!("{items:?}") };
+    let Some(Value::Array(stack)) = sample.fields.as_ref().and_then(|fields| fields.get("callstack")) else {
+        panic!("{sample:?}")
+    };
+    assert_eq!(stack.iter().map(Value::as_u64).collect::<Vec<_>>(), [Some(0x5000), Some(0x4000)]);
 }
 
 /// For any raw bytes, and records cut off anywhere, the trace can be read and its account balances.

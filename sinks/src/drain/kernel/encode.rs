@@ -45,7 +45,7 @@ pub(super) fn record(out: &mut Vec<u8>, (id, time): (u16, u64), sample: &Sample<
     out.extend(sample.pid.to_le_bytes());
     out.extend(sample.tid.to_le_bytes());
     for field in &format.fields {
-        let bytes = field.bytes(sample.raw);
+        let bytes = field.bytes(&sample.raw);
         let size = match (field.ty, field.place) {
             (KernelType::Text, _) => {
                 out.extend(bytes.split(|byte| *byte == 0).next().unwrap_or_default());
