@@ -11,21 +11,22 @@ use crate::output;
 use crate::output_file;
 use crate::progress::LiveLine;
 use crate::query;
-use crate::selection::{EventSelection, TimeSelection};
+use crate::selection::{EventSelection, TimeSelection, glob};
 use crate::time_point::Context;
 use crate::view::{Selection, report_unfinished};
 use clap::{ArgGroup, Args};
 use flame::FlameGraph;
 use serde_json::json;
-use stacks::{NO_SPANS, Stacks};
+use stacks::{NO_SAMPLES, NO_SPANS, Stacks};
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use target::Target;
-use tracepoint_export::{Chrome, Csv, Exporter, FoldedStacks, Format, Otlp, Perfetto, Summary};
+use tracepoint_export::{Chrome, Csv, Exporter, FoldedStacks, Format, Otlp, Perfetto, Summary, maps_code};
 use tracepoint_reader::{Item, Trace};
 use tracepoint_session_spec::check_fields;
+use tracepoint_session_spec::glob::Glob;
 
 /// Writes events in the format of another viewer
 ///
@@ -41,6 +42,7 @@ Examples:
   tracectl export --csv - -e shop:answered --fields path,status /tmp/trace | sort | head
   tracectl export --flame /tmp/trace.svg /tmp/trace
   tracectl export --folded - --stacks calls /tmp/trace | inferno-flamegraph > calls.svg
+  tracectl export --flame /tmp/request.svg --span 'shop:request' /tmp/trace      docs/samples.md
   tracectl export --otlp /tmp/spans.jsonl /tmp/trace
   tracectl export --csv /tmp/slow.csv --filter 'duration_ns > 10ms' --json /var/tmp/shop.dt
   tracectl export --parquet /srv/traces /tmp/trace                 docs/parquet.md")]
@@ -90,10 +92,13 @@ pub(crate) struct Export {
     /// Also draw the numbers in these fields as counters: --perfetto and --chrome
     #[arg(long, help_heading = "Form of the output", value_name = "FIELD,…", value_delimiter = ',', conflicts_with_all = ["csv", "folded", "flame", "otlp", "otlp_protobuf"])]
     counter: Vec<String>,
-    /// The source of stacks for --folded and --flame: spans, in nanoseconds, or counted calls, in channels with the context `CallStack` [default:
-    /// spans, if the trace has any]
+    /// The source of stacks for --folded and --flame: spans, in nanoseconds; counted calls, in channels with the context `CallStack`; or samples of
+    /// the processor (`record --samples`) [default: samples, if the trace has any, or else spans]
     #[arg(long, help_heading = "Form of the output", value_name = "OF", value_enum, conflicts_with_all = ["csv", "perfetto", "chrome", "otlp", "otlp_protobuf"])]
     stacks: Option<Stacks>,
+    /// Only samples of threads inside a span with this `provider:name`, with `*`, `?` and `[a-z]`: --folded and --flame
+    #[arg(long, help_heading = "Form of the output", value_name = "NAME", value_parser = glob, conflicts_with_all = ["csv", "perfetto", "chrome", "otlp", "otlp_protobuf", "parquet"])]
+    span: Option<Glob>,
 }
 
 impl Export {
@@ -126,9 +131,13 @@ impl Export {
 
         let has_stacks = self.folded.is_some() || self.flame.is_some();
         let stacks = has_stacks.then(|| Stacks::choose(self.stacks, &trace)).transpose()?;
+        if self.span.is_some() && stacks != Some(Stacks::Samples) {
+            return Err(Failure::Usage(format!("`--span` selects samples, and there are none: {NO_SAMPLES}")));
+        }
         let (target, out) = Target::create(path)?;
         let format = self.format(out, &trace, &selection, stacks);
-        let exported = export(&trace, range, &mut selection, Exporter::new(format));
+        let with_code = stacks == Some(Stacks::Samples);
+        let exported = export(&trace, range, &mut selection, with_code, Exporter::new(format));
         let ExportResult { summary, unchecked } = target.keep(exported)?;
         self.report(path, &summary)?;
         if self.folded.is_some()
@@ -180,6 +189,10 @@ impl Export {
             match stacks {
                 Stacks::Spans => Box::new(FoldedStacks::of_spans(out)),
                 Stacks::Calls => Box::new(FoldedStacks::of_call_stacks(out)),
+                Stacks::Samples => Box::new(match self.span.clone() {
+                    Some(span) => FoldedStacks::of_samples_inside(out, move |name| span.matches_str(name)),
+                    None => FoldedStacks::of_samples(out),
+                }),
             }
         } else {
             let all = || Csv::<Box<dyn Write>>::fields_of(metadata(), |name| selection.filter.may_accept(name));
@@ -250,14 +263,18 @@ fn export(
     trace: &Trace,
     range: Option<(i64, i64)>,
     selection: &mut Selection,
+    with_code: bool,
     mut exporter: Exporter<Box<dyn Format>>,
 ) -> io::Result<ExportResult> {
+    if let Some(since) = selection.times.since.filter(|_| with_code) {
+        exporter.code_before(trace, since)?;
+    }
     let mut line = LiveLine::new();
     let (begin, end) = range.unwrap_or_default();
     let (begin, end) = (selection.times.since.unwrap_or(begin), selection.times.until.unwrap_or(end));
     let mut items = trace.items_since(selection.times.since.unwrap_or(i64::MIN));
     for item in items.by_ref() {
-        if !selection.includes(&item) {
+        if !(selection.includes(&item) || with_code && maps_code(&item)) {
             match selection.wanted_after(&item) {
                 ControlFlow::Break(()) => break,
                 ControlFlow::Continue(()) => continue,

@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::time_point::{Context, TimePoint};
 use clap::Args;
 use tracepoint_session_spec::filter::Expression;
+use tracepoint_session_spec::glob::Glob;
 use tracepoint_session_spec::{Rule, TraceFilter};
 
 /// By name, level and fields.
@@ -58,6 +59,11 @@ impl EventSelection {
         }
         Ok(filter)
     }
+}
+
+/// Parses a pattern for names.
+pub(crate) fn glob(text: &str) -> Result<Glob, String> {
+    Glob::parse(text).map_err(|error| error.to_string())
 }
 
 /// By time.

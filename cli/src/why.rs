@@ -5,7 +5,7 @@ mod text;
 use crate::failure::{Failure, VerbResult};
 use crate::message;
 use crate::output;
-use crate::selection::{EventSelection, TimeSelection};
+use crate::selection::{EventSelection, TimeSelection, glob};
 use crate::statistics::Input;
 use crate::units;
 use clap::Args;
@@ -22,7 +22,8 @@ use tracepoint_session_spec::glob::Glob;
 ///
 /// Lists the spans that took longest, and how the time of each divides: running, ready and without a processor, or waiting for a lock, a disk, a
 /// network, a time, a page or another thread; in which system call, who ended the wait, and what that thread did meanwhile; and the child spans
-/// and events inside. `tracectl record --waits` records what this needs. docs/waits.md describes the causes, and what is unknown.
+/// and events inside. `tracectl record --waits` records what this needs; with `--samples 99/s`, also the functions that ran. docs/waits.md describes
+/// the causes, and what is unknown.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -61,10 +62,6 @@ pub(crate) struct WhyArguments {
     json: bool,
 }
 
-fn glob(text: &str) -> Result<Glob, String> {
-    Glob::parse(text).map_err(|error| error.to_string())
-}
-
 impl WhyArguments {
     pub(crate) fn run(&self) -> VerbResult {
         let all = EventSelection::default();
@@ -84,6 +81,8 @@ impl WhyArguments {
         let select =
             |span: &Span<'_>| self.selects(span) && condition.as_mut().is_none_or(|filter| fulfils(filter, span));
         let mut exporter = Exporter::new(Why::new(select, self.count, self.by.clone()));
+        let since = input.time_range(&trace)?.since;
+        since.map_or(Ok(()), |since| exporter.code_before(&trace, since))?;
         let mut result = Ok(());
         let seen = input.in_order(&trace, |item| {
             if result.is_ok() {

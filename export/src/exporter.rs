@@ -5,9 +5,10 @@ use std::io;
 use std::sync::Arc;
 
 use tracepoint_reader::metadata::EventClass;
-use tracepoint_reader::{Event, Item, Loss, SpanPart, Stream};
+use tracepoint_reader::{Event, Item, Loss, SpanPart, Stream, Trace};
 
 use crate::format::{Format, LossReport, Span, SpanEnd, Summary};
+use crate::samples::{MAPPING, maps_code};
 use crate::sources::{Sources, ThreadId};
 use crate::spans::{Kind, Output, Spans};
 use crate::times::TimeTree;
@@ -90,6 +91,21 @@ impl<F: Format> Exporter<F> {
     /// The format.
     pub fn format_mut(&mut self) -> &mut F {
         &mut self.format
+    }
+
+    /// Processes the mappings of code before a time. Samples after it need them for the names of functions. Reads the trace up to this time, if it has
+    /// mappings.
+    ///
+    /// # Errors
+    /// The errors of the output.
+    pub fn code_before(&mut self, trace: &Trace, time_ns: i64) -> io::Result<()> {
+        let mut classes =
+            trace.metadata().flat_map(|(_, metadata)| metadata.streams()).flat_map(|class| class.events.values());
+        if classes.all(|class| class.name != MAPPING) {
+            return Ok(());
+        }
+        let before = trace.items().take_while(|item| !matches!(item, Item::Event(event) if event.time_ns >= time_ns));
+        before.filter(maps_code).try_for_each(|item| self.item(&item))
     }
 
     /// Processes the next item.

@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
 use tracepoint_reader::text::is_control;
-use tracepoint_reader::{Damage, Event, StructValue, Value};
+use tracepoint_reader::{Damage, Event, SpanPart, StructValue, Value};
 
 use crate::format::{Format, LossReport, Needs, Span, Summary};
-use crate::sources::{Process, Sources, ThreadId};
+use crate::inside::SelectedSpans;
+use crate::samples::Samples;
+use crate::sources::{Sources, ThreadId};
 use crate::symbols::SymbolTable;
 use crate::times::TimeTree;
 
@@ -34,6 +36,7 @@ pub struct FoldedStacks<W: Write> {
 enum Source {
     Spans(Times),
     Calls(Calls),
+    Samples(Box<Samples>, Option<SelectedSpans>),
 }
 
 #[derive(Debug, Default)]
@@ -57,7 +60,7 @@ impl Times {
         let (mut more, mut size) = (0_u64, 0);
         for (process, times) in &self.by_process {
             more = more.saturating_add(times.further());
-            let mut frames = vec![program(sources.process(*process))];
+            let mut frames = vec![program(sources, *process)];
             times.paths(&mut frames, &mut |frames, time| {
                 size += if time == 0 { 0 } else { frames.iter().map(String::len).sum::<usize>() };
                 if size > MAX_PATHS_SIZE {
@@ -96,6 +99,16 @@ impl<W: Write> FoldedStacks<W> {
     pub fn of_call_stacks(out: W) -> Self {
         Self { out, source: Source::Calls(Calls::default()) }
     }
+
+    /// Counts the samples of the processor with each call stack (`tracectl record --samples`).
+    pub fn of_samples(out: W) -> Self {
+        Self { out, source: Source::Samples(Box::default(), None) }
+    }
+
+    /// Counts only the samples of threads inside a span whose name `select` accepts. An asynchronous span is inside its polls.
+    pub fn of_samples_inside(out: W, select: impl Fn(&str) -> bool + 'static) -> Self {
+        Self { out, source: Source::Samples(Box::default(), Some(SelectedSpans::new(Box::new(select)))) }
+    }
 }
 
 /// The addresses of an event's call stack; `None` if it has none.
@@ -114,9 +127,9 @@ fn is_of_tracer(name: &str) -> bool {
     is_own || drops_own || name.contains("::__tracepoint_")
 }
 
-fn program(process: &Process) -> String {
-    let pid = || process.pid.map_or_else(|| "[no process]".to_owned(), |pid| pid.to_string());
-    process.program.clone().unwrap_or_else(pid)
+fn program(sources: &Sources, process: u32) -> String {
+    let pid = || sources.process(process).pid.map_or_else(|| "[no process]".to_owned(), |pid| pid.to_string());
+    sources.program(process).map_or_else(pid, str::to_owned)
 }
 
 fn line<'a>(out: &mut impl Write, frames: impl IntoIterator<Item = &'a str>, number: u64) -> io::Result<()> {
@@ -132,8 +145,8 @@ impl Calls {
         // Different addresses in the same function are one frame.
         let mut folded: BTreeMap<Vec<String>, u64> = BTreeMap::new();
         for ((process, event, stack), count) in &self.stacks {
+            let mut frames = vec![program(sources, *process)];
             let process = sources.process(*process);
-            let mut frames = vec![program(process)];
             for (depth, address) in stack.iter().enumerate().rev() {
                 // A return address is the address after the call, which may already belong to the next function.
                 let call = if depth == 0 { *address } else { address.saturating_sub(1) };
@@ -160,15 +173,29 @@ impl Calls {
     }
 }
 
+fn write_samples(samples: &mut Samples, out: &mut impl Write, sources: &Sources) -> io::Result<()> {
+    let (folded, more) = samples.folded();
+    for ((process, frames), count) in folded {
+        let program = program(sources, *process);
+        line(out, [program.as_str()].into_iter().chain(frames.iter().map(String::as_str)), *count)?;
+    }
+    if more > 0 { line(out, ["[further stacks]"], more) } else { Ok(()) }
+}
+
 impl<W: Write> Format for FoldedStacks<W> {
     fn needs(&self) -> Needs {
         match self.source {
             Source::Spans(_) => Needs::TIMES,
-            Source::Calls(_) => Needs::EVENTS,
+            Source::Samples(_, Some(_)) => Needs::SLICES,
+            Source::Calls(_) | Source::Samples(_, None) => Needs::EVENTS,
         }
     }
 
     fn event(&mut self, event: &Event, thread: ThreadId, sources: &Sources) -> io::Result<()> {
+        if let Source::Samples(samples, spans) = &mut self.source {
+            let is_selected = spans.as_ref().is_none_or(|spans| spans.is_inside(thread, sources));
+            samples.add(event, sources.thread(thread).process, is_selected);
+        }
         if let Source::Calls(calls) = &mut self.source {
             let Some(addresses) = addresses(event) else {
                 calls.without += 1;
@@ -182,6 +209,13 @@ impl<W: Write> Format for FoldedStacks<W> {
             } else {
                 calls.more += 1;
             }
+        }
+        Ok(())
+    }
+
+    fn span_event(&mut self, event: &Event, part: SpanPart, thread: ThreadId, sources: &Sources) -> io::Result<()> {
+        if let Source::Samples(_, Some(spans)) = &mut self.source {
+            spans.add(event, part, thread, sources);
         }
         Ok(())
     }
@@ -212,6 +246,7 @@ impl<W: Write> Format for FoldedStacks<W> {
         match &mut self.source {
             Source::Spans(times) => times.write(&mut self.out, sources)?,
             Source::Calls(calls) => calls.write(&mut self.out, sources)?,
+            Source::Samples(samples, _) => write_samples(samples, &mut self.out, sources)?,
         }
         self.out.flush()
     }

@@ -8,7 +8,8 @@
 //! Use this crate directly to export traces from a program of your own; `tracectl export` is the command.
 //!
 //! All formats share `spans`, which pairs and nests spans; `sources`, which numbers processes, threads and paths of spans; `symbols`, which names
-//! the functions of call stacks from the code mappings in the metadata; and `plain`, which reduces values to the types that formats have.
+//! the functions of call stacks from the code mappings in the metadata; `samples`, which counts samples of the processor by their call stacks; and
+//! `plain`, which reduces values to the types that formats have.
 //!
 //! ```no_run
 //! use std::{fs::File, io::BufWriter};
@@ -32,9 +33,11 @@ mod csv;
 mod exporter;
 mod folded;
 mod format;
+mod inside;
 mod otlp;
 mod perfetto;
 mod plain;
+mod samples;
 mod sources;
 mod spans;
 mod symbols;
@@ -48,6 +51,7 @@ pub use folded::FoldedStacks;
 pub use format::{Format, LossReport, Needs, Span, SpanEnd, SpanEvents, Summary};
 pub use otlp::Otlp;
 pub use perfetto::Perfetto;
+pub use samples::maps_code;
 pub use sources::{Process, Sources, Thread, ThreadId};
 pub use times::TimeTree;
-pub use why::{Cause, Children, Division, Reasons, SlowSpan, SpanGroup, WaitKind, Why};
+pub use why::{Cause, Children, Division, FunctionSamples, Reasons, SlowSpan, SpanGroup, WaitKind, Why};

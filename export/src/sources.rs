@@ -106,6 +106,17 @@ impl Sources {
         self.process(self.thread(id).process)
     }
 
+    /// The name of a process. A trace of the kernel does not have it; another trace of the same host may have it for the same process id.
+    ///
+    /// # Panics
+    /// If the index does not come from these sources.
+    pub fn program(&self, index: u32) -> Option<&str> {
+        let process = self.process(index);
+        let is_same = |other: &&Process| other.pid == process.pid && other.host == process.host;
+        let mut others = self.processes.iter().filter(is_same).filter_map(|other| other.program.as_deref());
+        process.program.as_deref().or_else(|| others.next_back().filter(|_| process.pid.is_some()))
+    }
+
     /// The names on a path, outermost first.
     ///
     /// # Panics

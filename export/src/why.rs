@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   kernel events of `record --waits` ──▶ Threads: the state of each thread, and sums of time by cause
+//!   samples of `record --samples`     ──▶ Threads: the call stacks that it ran; Code: their functions
 //!   begin and end of a span           ──▶ the difference of the sums of its thread
 //!   Exporter: spans with their parents ──▶ the slowest ones, with their child spans, events and waits
 //! ```
@@ -14,18 +15,19 @@ mod threads;
 
 use crate::format::{Format, LossReport, Needs, Span, SpanEnd, Summary};
 use crate::plain::Plain;
+use crate::samples::{self, Code};
 use crate::sources::{Sources, ThreadId};
 use cause::WokenBy;
 pub use cause::{Cause, Division};
 use serde::Serialize;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::io;
-use threads::{Key, Mark, Out, Threads};
+use threads::{Key, Mark, Out, Sample, Threads};
 use tracepoint_reader::text::{Style, TextOptions, TextWriter};
 use tracepoint_reader::{Damage, Event, Item, SpanPart, Value};
 
-/// Maximum number of kinds of waits of a span, and of names of child spans.
+/// Maximum number of kinds of waits of a span, of functions, and of names of child spans.
 const MAX_ROWS: usize = 16;
 /// Maximum number of events inside a span that are kept.
 const MAX_INSIDE: usize = 8;
@@ -54,6 +56,18 @@ pub struct WaitKind {
     pub nanoseconds: u64,
     /// What the thread that ended them did meanwhile.
     pub meanwhile: Option<Division>,
+}
+
+/// Samples of a span in one function.
+#[derive(Clone, Debug, Default, Serialize)]
+#[non_exhaustive]
+pub struct FunctionSamples {
+    /// The name of the function.
+    pub function: String,
+    /// The number of samples in this function itself.
+    pub samples: u64,
+    /// The number of samples in it and in the functions that it called.
+    pub with_callees: u64,
 }
 
 /// Child spans of one name in a span.
@@ -90,6 +104,10 @@ pub struct SlowSpan {
     pub division: Division,
     /// Its waits, the longest kind first.
     pub waits: Vec<WaitKind>,
+    /// The number of samples of the processor while it ran.
+    pub samples: u64,
+    /// The functions that they are in, the most frequent one first.
+    pub functions: Vec<FunctionSamples>,
     /// Its child spans by name.
     pub children: BTreeMap<String, Children>,
     /// The first events inside it, as text, without those of spans.
@@ -98,6 +116,9 @@ pub struct SlowSpan {
     pub more_events: u64,
     #[serde(skip)]
     process_index: u32,
+    /// Their functions are found at the end: the code of a process may be described only after its first samples.
+    #[serde(skip)]
+    stacks: Vec<Sample>,
 }
 
 /// Spans with the same value of a field.
@@ -137,14 +158,22 @@ struct Pending {
     parent: u64,
     name: String,
     ended: Option<Ended>,
-    /// The sum of its polls, if it has any.
-    polls: Option<Division>,
+    /// The sums of its polls, if it has any.
+    polls: Option<Ended>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Ended {
     division: Division,
     waits: Vec<WaitKind>,
+    samples: Vec<Sample>,
+}
+
+impl Ended {
+    /// An unknown division of a time.
+    fn unknown(nanoseconds: u64) -> Self {
+        Self { division: Division::unknown(nanoseconds), ..Self::default() }
+    }
 }
 
 type Select<'a> = Box<dyn FnMut(&Span<'_>) -> bool + 'a>;
@@ -155,6 +184,7 @@ pub struct Why<'a> {
     max_spans: usize,
     by: Option<String>,
     threads: Threads,
+    code: Code,
     hosts: HashMap<Option<String>, u32>,
     pending: HashMap<(u32, u64), Pending>,
     reasons: Reasons,
@@ -174,6 +204,7 @@ impl<'a> Why<'a> {
             max_spans,
             by,
             threads: Threads::default(),
+            code: Code::default(),
             hosts: HashMap::new(),
             pending: HashMap::new(),
             reasons: Reasons::default(),
@@ -196,7 +227,7 @@ impl<'a> Why<'a> {
     }
 
     /// Returns whether an event is one of the kernel's about a thread, and notes it.
-    fn note(&mut self, event: &Event, key: Key) -> bool {
+    fn note(&mut self, event: &Event, key: Key, process: u32) -> bool {
         let (time, of) = (event.time_ns, |field: &str| number(event, field));
         match event.name() {
             "perf:switch" => {
@@ -238,7 +269,11 @@ impl<'a> Why<'a> {
                 }
             }
             "raw_syscalls:sys_exit" => self.threads.left(key),
-            _ => return false,
+            samples::SAMPLE => {
+                self.threads.sampled(key, Sample { time, process, stack: samples::stack(event).unwrap_or_default() });
+                return false;
+            }
+            _ => return self.code.note(event, process),
         }
         true
     }
@@ -281,10 +316,11 @@ impl<'a> Why<'a> {
         kinds
     }
 
-    /// The division and the waits of a pending span until this time.
+    /// The division, the waits and the samples of a pending span until this time.
     fn until(&self, pending: &Pending, time: i64) -> Ended {
         let division = self.threads.since(pending.thread, &pending.mark, time);
-        Ended { division, waits: self.waits(pending.thread, &pending.mark) }
+        let samples = self.threads.samples(pending.thread, &pending.mark).cloned().collect();
+        Ended { division, waits: self.waits(pending.thread, &pending.mark), samples }
     }
 
     /// Adds a span to its parent, if that one is kept.
@@ -320,7 +356,7 @@ impl Format for Why<'_> {
 
     fn event(&mut self, event: &Event, thread: ThreadId, sources: &Sources) -> io::Result<()> {
         let key = self.key(thread, sources);
-        if !self.note(event, key) {
+        if !self.note(event, key, sources.thread(thread).process) {
             self.threads.runs_at(key, event.time_ns);
         }
         Ok(())
@@ -337,18 +373,21 @@ impl Format for Why<'_> {
             self.pending.insert(id, Pending { thread: key, mark, parent, name, ended: None, polls: None });
             return Ok(());
         }
+        let polls = self.pending.get_mut(&id).and_then(|pending| pending.polls.take());
         let Some(pending) = self.pending.get(&id).filter(|pending| pending.ended.is_none()) else { return Ok(()) };
         let duration = pending.mark.until(event.time_ns);
-        let mut ended = match &pending.polls {
-            Some(polls) => Ended { division: polls.clone(), waits: Vec::new() },
+        let mut ended = match polls {
+            Some(polls) => polls,
             None if pending.thread == key => self.until(pending, event.time_ns),
-            None => Ended { division: Division::unknown(duration), waits: Vec::new() },
+            None => Ended::unknown(duration),
         };
         ended.division.fit(duration, Cause::NotPolled);
         let parent = (process, pending.parent);
         let poll = pending.name.strip_suffix("_poll").map(str::to_owned);
         if let Some(parent) = self.pending.get_mut(&parent).filter(|parent| Some(&parent.name) == poll.as_ref()) {
-            parent.polls.get_or_insert_default().add_all(&ended.division);
+            let polls = parent.polls.get_or_insert_default();
+            polls.division.add_all(&ended.division);
+            polls.samples.extend_from_slice(&ended.samples);
         }
         if let Some(pending) = self.pending.get_mut(&id) {
             pending.ended = Some(ended);
@@ -366,16 +405,16 @@ impl Format for Why<'_> {
             return Ok(());
         }
         self.reasons.selected += 1;
-        let Ended { division, waits } = match pending {
+        let Ended { division, waits, samples } = match pending {
             Some(Pending { ended: Some(ended), .. }) => ended,
             Some(mut open) => match open.polls.take() {
                 None => self.until(&open, end),
                 Some(mut polls) => {
-                    polls.fit(nanoseconds, Cause::NotPolled);
-                    Ended { division: polls, waits: Vec::new() }
+                    polls.division.fit(nanoseconds, Cause::NotPolled);
+                    polls
                 }
             },
-            None => Ended { division: Division::unknown(nanoseconds), waits: Vec::new() },
+            None => Ended::unknown(nanoseconds),
         };
         if let Some(field) = &self.by {
             let value =
@@ -404,10 +443,13 @@ impl Format for Why<'_> {
             fields: span.begin.map(fields).unwrap_or_default(),
             division,
             waits,
+            samples: samples.len() as u64,
+            functions: Vec::new(),
             children: BTreeMap::new(),
             events: span.inside.events.iter().map(|event| format!("{} {}", event.name(), fields(event))).collect(),
             more_events: span.inside.more,
             process_index: process,
+            stacks: samples,
         });
         Ok(())
     }
@@ -426,8 +468,32 @@ impl Format for Why<'_> {
     }
 
     fn finish(&mut self, _summary: &Summary, _sources: &Sources) -> io::Result<()> {
+        for slow in &mut self.reasons.spans {
+            slow.functions = functions(&mut self.code, &slow.stacks);
+        }
         Ok(())
     }
+}
+
+/// The functions of samples, the most frequent one first.
+fn functions(code: &mut Code, samples: &[Sample]) -> Vec<FunctionSamples> {
+    let mut counts: HashMap<String, [u64; 2]> = HashMap::new();
+    for Sample { process, stack, .. } in samples {
+        let names = code.functions(*process, stack);
+        if let Some(innermost) = names.last() {
+            counts.entry(innermost.clone()).or_default()[0] += 1;
+        }
+        // Once, even if it calls itself.
+        for name in names.into_iter().collect::<BTreeSet<_>>() {
+            counts.entry(name).or_default()[1] += 1;
+        }
+    }
+    let all = counts.into_iter().filter(|(_, [samples, _])| *samples > 0);
+    let mut all: Vec<_> =
+        all.map(|(function, [samples, with_callees])| FunctionSamples { function, samples, with_callees }).collect();
+    all.sort_by(|a, b| (b.samples, b.with_callees, &a.function).cmp(&(a.samples, a.with_callees, &b.function)));
+    all.truncate(MAX_ROWS);
+    all
 }
 
 fn field<'e>(event: &'e Event, name: &str) -> Option<&'e Value> {

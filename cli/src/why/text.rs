@@ -7,8 +7,10 @@ use crate::table::{Table, number, text};
 use anstyle::Style;
 use jiff::Timestamp;
 use std::io::{self, Write};
-use tracepoint_export::{Cause, Division, Reasons, SlowSpan, SpanGroup, WaitKind};
+use tracepoint_export::{Cause, Division, FunctionSamples, Reasons, SlowSpan, SpanGroup, WaitKind};
 
+/// Maximum number of functions of a span.
+const MAX_FUNCTIONS: usize = 5;
 const NAME: Style = Style::new().bold();
 
 /// Writes the spans, after the groups, if there are any.
@@ -62,6 +64,12 @@ fn span(out: &mut impl Write, slow: &SlowSpan) -> io::Result<()> {
         for wait in slow.waits.iter().filter(|wait| wait.cause == cause && !description(wait).is_empty()) {
             table.row(Style::new(), [number(""), number(""), text(format!("  {}", description(wait)))]);
         }
+        if cause == Cause::Running {
+            functions(&mut table, slow);
+        }
+    }
+    if division.of(Cause::Running) == 0 {
+        functions(&mut table, slow);
     }
     for (child, children) in &slow.children {
         let time = number(duration(children.nanoseconds));
@@ -76,6 +84,15 @@ fn span(out: &mut impl Write, slow: &SlowSpan) -> io::Result<()> {
         writeln!(out, "  {} inside", counted(slow.more_events, "further event"))?;
     }
     writeln!(out)
+}
+
+/// What the thread ran: the functions with the most samples.
+fn functions(table: &mut Table, slow: &SlowSpan) {
+    for FunctionSamples { function, samples, with_callees, .. } in slow.functions.iter().take(MAX_FUNCTIONS) {
+        let with = if with_callees > samples { format!(", {with_callees} with its calls") } else { String::new() };
+        let what = format!("  in {function}, {samples} of {}{with}", counted(slow.samples, "sample"));
+        table.row(Style::new(), [number(""), number(""), text(what)]);
+    }
 }
 
 /// How threads waited: in which system call, how often, and who ended it.

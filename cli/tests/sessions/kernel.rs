@@ -1,5 +1,6 @@
 //! `record --kernel`: kernel events in the trace. These tests need root, and a kernel with perf and tracefs.
 
+mod samples;
 mod waits;
 
 use super::{Outcome, PAUSE, Place, is_traced, kill, program, until};
@@ -29,6 +30,17 @@ fn can_record() -> bool {
         return false;
     }
     true
+}
+
+/// A command of a user without rights in a place: a copy of this program, which the user may read.
+fn as_nobody(place: &Place, program: &Path) -> std::io::Result<Command> {
+    fs::set_permissions(place.path("."), Permissions::from_mode(0o777))?;
+    let copy = place.path(&program.file_name().unwrap_or_default().to_string_lossy());
+    fs::copy(program, &copy)?;
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]).arg(copy);
+    command.current_dir(place.path(".")).env("TRACEPOINT_RUN_DIR", place.path("run"));
+    Ok(command)
 }
 
 /// The output of `view --json`.

@@ -1,6 +1,8 @@
 //! `tracectl list`, `record` and the verbs of sessions. The traced processes are further instances of this test program.
 #![deny(unsafe_code)]
 
+#[path = "../../../tracepoint/tests/common/fixture.rs"]
+mod fixture;
 #[path = "../prometheus/mod.rs"]
 mod prometheus;
 #[path = "../../../tests/support/seed.rs"]

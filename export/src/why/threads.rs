@@ -18,6 +18,8 @@ use std::sync::Arc;
 
 /// Maximum number of waits of a thread that are kept in detail. Their sums are kept of all.
 const MAX_WAITS: usize = 1024;
+/// Maximum number of samples of a thread that are kept.
+const MAX_SAMPLES: usize = 4096;
 /// Maximum number of threads. Further ones are not examined.
 const MAX_THREADS: usize = 1 << 18;
 
@@ -33,6 +35,16 @@ pub(super) struct Wait {
     pub(super) call: Option<Arc<str>>,
     /// The thread that ended it, and what that one did meanwhile.
     pub(super) woken_by: Option<(Key, Box<Division>)>,
+}
+
+/// What a thread ran at a time.
+#[derive(Clone, Debug)]
+pub(super) struct Sample {
+    pub(super) time: i64,
+    /// Its process, by the index of the kernel's trace.
+    pub(super) process: u32,
+    /// The addresses, from the innermost one.
+    pub(super) stack: Vec<u64>,
 }
 
 /// The state of a thread.
@@ -67,6 +79,7 @@ struct Thread {
     call: Option<Arc<str>>,
     sums: Division,
     waits: VecDeque<Wait>,
+    samples: VecDeque<Sample>,
     /// The number of waits that are no longer kept.
     dropped: u64,
     /// The number of waits when it last began or ended a system call or a page fault.
@@ -97,6 +110,7 @@ impl Thread {
             call: None,
             sums: Division::new(),
             waits: VecDeque::new(),
+            samples: VecDeque::new(),
             dropped: 0,
             explained: 0,
         }
@@ -282,6 +296,22 @@ impl Threads {
             wait.cause = Cause::PageFault;
         }
         thread.explained = thread.number_of_waits();
+    }
+
+    /// A thread runs, with this call stack.
+    pub(super) fn sampled(&mut self, key: Key, sample: Sample) {
+        let Some(thread) = self.thread(key) else { return };
+        if thread.samples.len() >= MAX_SAMPLES {
+            thread.samples.pop_front();
+        }
+        thread.samples.push_back(sample);
+    }
+
+    /// The samples of a thread since a mark, the newest first, as far as they are kept.
+    pub(super) fn samples(&self, key: Key, mark: &Mark) -> impl Iterator<Item = &Sample> {
+        let samples = self.all.get(&key).into_iter().flat_map(|thread| thread.samples.iter().rev());
+        let begin = mark.time;
+        samples.take_while(move |sample| sample.time >= begin)
     }
 
     /// Events of a host are lost: the states of its threads may have changed until then.

@@ -17,4 +17,5 @@ mod no_process;
 mod otlp;
 mod parents;
 mod perfetto;
+mod samples;
 mod spans;

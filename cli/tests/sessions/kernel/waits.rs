@@ -1,15 +1,13 @@
 //! `record --waits` and `why`: a program whose waits have known causes, and which measures them itself.
 
-use super::super::{Outcome, Place, TRACED, Traced, program, ready};
-use super::{can_record, events};
+use super::super::{Outcome, Place, TRACED};
+use super::{as_nobody, can_record, events};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 use std::env;
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io::{Read, Write};
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, Builder, sleep};
 use std::time::{Duration, Instant};
@@ -159,7 +157,7 @@ fn causes_are_those_that_the_program_has_and_measures() -> Outcome {
         return Ok(());
     }
     let place = Place::new();
-    let traced = start(&place, program("kernel::waits::causes_are_those_that_the_program_has_and_measures", 0));
+    let traced = place.start("kernel::waits::causes_are_those_that_the_program_has_and_measures");
     let pid = traced.0.id().to_string();
     let (code, out, err) = place.tracectl(&[&RECORD[..], &["-p", &pid, "--json"]].concat());
     assert!(code == Some(0) && err.contains("recording switches of threads, wake-ups, system calls"), "{out}{err}");
@@ -213,29 +211,16 @@ fn without_rights_threads_run_are_ready_or_blocked() -> Outcome {
         return Ok(());
     }
     let place = Place::new();
-    fs::set_permissions(place.path("."), Permissions::from_mode(0o777))?;
-    let tracectl = place.path("tracectl");
-    fs::copy(env!("CARGO_BIN_EXE_tracectl"), &tracectl)?;
-    let own = place.path("program");
-    fs::copy(env::current_exe()?, &own)?;
-    let as_nobody = |program: &Path| {
-        let mut command = Command::new("setpriv");
-        command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]).arg(program);
-        command.current_dir(place.path(".")).env("TRACEPOINT_RUN_DIR", place.path("run"));
-        command
-    };
-    let mut command = as_nobody(&own);
+    let mut command = as_nobody(&place, &env::current_exe()?)?;
     command.args([
         "--exact",
         "kernel::waits::without_rights_threads_run_are_ready_or_blocked",
         "--quiet",
         "--nocapture",
     ]);
-    let _traced = start(&place, {
-        command.env(TRACED, "0");
-        command
-    });
-    let output = as_nobody(&tracectl).args(RECORD).output()?;
+    command.env(TRACED, "0");
+    let _traced = place.start_as(command);
+    let output = as_nobody(&place, env!("CARGO_BIN_EXE_tracectl").as_ref())?.args(RECORD).output()?;
     let err = String::from_utf8(output.stderr)?;
     assert!(output.status.success() && err.contains("not what they wait for") && err.contains("`sudo`"), "{err}");
     place.verifies("out");
@@ -243,9 +228,4 @@ fn without_rights_threads_run_are_ready_or_blocked() -> Outcome {
     let (_, _, err) = place.tracectl(&["why", "out"]);
     assert!(err.contains("not what they waited for"), "{err}");
     Ok(())
-}
-
-fn start(place: &Place, mut command: Command) -> Traced {
-    command.env("TRACEPOINT_RUN_DIR", place.path("run")).stdin(Stdio::piped()).stdout(Stdio::piped());
-    ready(command)
 }
