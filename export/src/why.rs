@@ -244,6 +244,8 @@ impl<'a> Why<'a> {
             }
             "perf:end" => self.threads.end(key.0, time),
             "perf:major_fault" => self.threads.faulted(key),
+            // Of a recording of the kernel alone: it does not say when threads are switched in.
+            "sched:sched_switch" | "sched:sched_waking" if !self.reasons.has_switches => return false,
             "sched:sched_switch" => {
                 let thread = (key.0, of("prev_pid"));
                 self.threads.name(thread, bytes(event, "prev_comm"));
@@ -295,7 +297,7 @@ impl<'a> Why<'a> {
             let nanoseconds = wait.from.abs_diff(wait.to);
             if let Some(kind) = kinds.iter_mut().find(is_of) {
                 kind.count += 1;
-                kind.nanoseconds += nanoseconds;
+                kind.nanoseconds = kind.nanoseconds.saturating_add(nanoseconds);
                 if let (Some(meanwhile), Some((_, did))) = (&mut kind.meanwhile, &woken_by) {
                     meanwhile.add_all(did);
                 }
@@ -458,7 +460,7 @@ impl Format for Why<'_> {
         // Only the kernel's streams have no process.
         let (host, _) = self.key(loss.thread, sources);
         if sources.process_of(loss.thread).program.is_none() {
-            self.threads.lost(host, loss.loss.to_ns);
+            self.threads.lost(host, loss.loss.from_ns, loss.loss.to_ns);
         }
         Ok(())
     }

@@ -157,13 +157,12 @@ pub(super) enum WokenBy {
 pub(super) fn cause(call: Option<&str>, is_uninterruptible: bool, woken_by: WokenBy) -> Cause {
     let Some(call) = call else { return Cause::Blocked };
     match call {
-        "futex" | "semop" | "semtimedop" | "flock" | "fcntl" => {
-            if woken_by == WokenBy::Interrupt {
-                Cause::Sleep
-            } else {
-                Cause::Lock
-            }
-        }
+        "futex" | "semop" | "semtimedop" | "flock" | "fcntl" => match woken_by {
+            WokenBy::Interrupt => Cause::Sleep,
+            WokenBy::Thread | WokenBy::SoftInterrupt => Cause::Lock,
+            // A timer may have ended it.
+            WokenBy::Unknown => Cause::Blocked,
+        },
         "nanosleep" | "clock_nanosleep" | "pause" | "rt_sigtimedwait" | "rt_sigsuspend" => Cause::Sleep,
         "fsync" | "fdatasync" | "sync_file_range" | "msync" | "sync" | "syncfs" | "open" | "openat" | "truncate"
         | "ftruncate" | "fallocate" | "getdents64" | "copy_file_range" => Cause::Disk,
@@ -198,6 +197,7 @@ mod tests {
         let cases = [
             (Some("futex"), false, WokenBy::Thread, Cause::Lock),
             (Some("futex"), false, WokenBy::Interrupt, Cause::Sleep),
+            (Some("futex"), false, WokenBy::Unknown, Cause::Blocked),
             (Some("clock_nanosleep"), false, WokenBy::Interrupt, Cause::Sleep),
             (Some("read"), true, WokenBy::Interrupt, Cause::Disk),
             (Some("read"), false, WokenBy::Thread, Cause::Thread),

@@ -129,6 +129,8 @@ impl Thread {
 
     /// Ends its state: the time in it has this cause.
     fn change(&mut self, time: i64, cause: Cause, woken_by: Option<(Key, Box<Division>)>, state: State) {
+        // Times of a damaged trace may decrease.
+        let time = time.max(self.since);
         let from = std::mem::replace(&mut self.since, time);
         if from != i64::MIN && from < time {
             self.sums.add(cause, from.abs_diff(time));
@@ -188,6 +190,8 @@ impl Thread {
 #[derive(Debug, Default)]
 pub(super) struct Threads {
     all: HashMap<Key, Thread>,
+    /// Until when events of a host are missing: the states of its threads are unknown until then.
+    lost: HashMap<u32, i64>,
     /// Names of system calls.
     calls: HashMap<Box<str>, Arc<str>>,
 }
@@ -198,6 +202,15 @@ impl Threads {
             return None;
         }
         Some(self.all.entry(key).or_insert(const { Thread::new() }))
+    }
+
+    /// Notes that a thread is recorded if events of its host are missing at this time, so that its state is unknown, and returns whether they are.
+    fn is_lost(&mut self, key: Key, time: i64) -> bool {
+        let is_lost = self.lost.get(&key.0).is_some_and(|until| time < *until);
+        if let Some(thread) = self.thread(key).filter(|_| is_lost) {
+            thread.record(time);
+        }
+        is_lost
     }
 
     /// Notes the name of a thread.
@@ -215,6 +228,9 @@ impl Threads {
 
     /// Notes that a thread is recorded from now on; `state` is a letter of `ps`.
     pub(super) fn recorded(&mut self, key: Key, time: i64, state: u8) {
+        if self.is_lost(key, time) {
+            return;
+        }
         let Some(thread) = self.thread(key).filter(|thread| thread.recorded.is_none()) else { return };
         let state = match state {
             b'R' => State::Runnable,
@@ -226,6 +242,9 @@ impl Threads {
 
     /// A thread begins to run.
     pub(super) fn switched_in(&mut self, key: Key, time: i64) {
+        if self.is_lost(key, time) {
+            return;
+        }
         let Some(thread) = self.thread(key) else { return };
         let cause = match thread.state {
             State::Runnable => Cause::Ready,
@@ -239,6 +258,9 @@ impl Threads {
 
     /// A thread ceases to run.
     pub(super) fn switched_out(&mut self, key: Key, time: i64, out: Out) {
+        if self.is_lost(key, time) {
+            return;
+        }
         let Some(thread) = self.thread(key) else { return };
         let cause = match thread.state {
             // Two events tell of one switch.
@@ -259,8 +281,10 @@ impl Threads {
         let Some(thread) = self.all.get(&key) else { return };
         let State::Blocked { is_uninterruptible } = thread.state else { return };
         let since = thread.since;
-        let other = self.all.get(&by).filter(|_| woken_by == WokenBy::Thread && by != key);
-        let did = other.map(|other| (by, Box::new(other.did(since, time))));
+        let did = (woken_by == WokenBy::Thread && by != key).then(|| {
+            let did = |other: &Thread| other.did(since, time);
+            (by, Box::new(self.all.get(&by).map_or_else(|| Division::unknown(since.abs_diff(time)), did)))
+        });
         let Some(thread) = self.all.get_mut(&key) else { return };
         let cause = cause(thread.call.as_deref(), is_uninterruptible, woken_by);
         thread.change(time, cause, did, State::Ready);
@@ -314,13 +338,15 @@ impl Threads {
         samples.take_while(move |sample| sample.time >= begin)
     }
 
-    /// Events of a host are lost: the states of its threads may have changed until then.
-    pub(super) fn lost(&mut self, host: u32, until: i64) {
+    /// Events of a host are missing between two times: until the later one, and then until its next event, the state of each thread is unknown.
+    pub(super) fn lost(&mut self, host: u32, from: i64, until: i64) {
         let recorded = self.all.iter_mut().filter(|(key, thread)| key.0 == host && thread.recorded.is_some());
         for (_, thread) in recorded {
-            thread.change(until.max(thread.since), Cause::Unknown, None, State::Unknown);
+            thread.change(from, thread.current(), None, State::Unknown);
             thread.call = None;
         }
+        let lost = self.lost.entry(host).or_insert(until);
+        *lost = until.max(*lost);
     }
 
     /// The threads of a host are not recorded any more.
@@ -334,8 +360,9 @@ impl Threads {
 
     /// Returns a thread at a time at which it runs: it has an event of its own then.
     pub(super) fn runs_at(&mut self, key: Key, time: i64) -> Option<Mark> {
+        let is_lost = self.is_lost(key, time);
         let thread = self.thread(key)?;
-        if thread.state == State::Unknown {
+        if thread.state == State::Unknown && !is_lost {
             thread.change(time, Cause::Unknown, None, State::Running);
         }
         Some(thread.at(time))
@@ -444,8 +471,8 @@ mod tests {
         threads.recorded(A, 30, b'R');
         threads.switched_in(A, 40);
         assert_eq!(parts(&threads, &mark, 50), [(Cause::Running, 10), (Cause::Ready, 10), (Cause::Unknown, 20)]);
-        // Of the time in which events were lost, only its end is known.
-        threads.lost(0, 60);
+        // Of the time in which events were lost, and until its next event, nothing is known.
+        threads.lost(0, 55, 60);
         let mark = threads.runs_at(A, 70).expect("a thread");
         assert_eq!(parts(&threads, &mark, 75), [(Cause::Running, 5)]);
         // Nothing is known after the end.
@@ -453,6 +480,32 @@ mod tests {
         assert_eq!(parts(&threads, &mark, 80), [(Cause::Running, 7), (Cause::Unknown, 3)]);
         // Another host's.
         assert_eq!(threads.since((1, 1), &mark, 80), Division::unknown(10));
+    }
+
+    #[test]
+    fn nothing_counts_twice_while_events_are_lost() {
+        let mut threads = threads();
+        let mark = threads.runs_at(A, 0).expect("a thread");
+        threads.lost(0, 50, 150);
+        // What is left of the events.
+        threads.entered(A, "futex");
+        threads.switched_out(A, 60, BLOCKED);
+        threads.woken(A, 140, WokenBy::Thread, B);
+        threads.switched_in(A, 145);
+        threads.recorded((0, 3), 100, b'S');
+        assert_eq!(parts(&threads, &mark, 160), [(Cause::Running, 50), (Cause::Unknown, 110)]);
+        threads.switched_out(A, 170, Out::Ready);
+        assert_eq!(parts(&threads, &mark, 200), [(Cause::Running, 50), (Cause::Ready, 30), (Cause::Unknown, 120)]);
+    }
+
+    #[test]
+    fn a_waker_that_is_not_recorded_is_named_by_its_id() {
+        let mut threads = threads();
+        let mark = threads.runs_at(A, 0).expect("a thread");
+        threads.switched_out(A, 10, BLOCKED);
+        threads.woken(A, 30, WokenBy::Thread, (0, 9));
+        let wait = threads.waits(A, &mark).next().expect("a wait");
+        assert_eq!(wait.woken_by.as_ref().map(|(key, did)| (*key, did.of(Cause::Unknown))), Some(((0, 9), 20)));
     }
 
     #[test]
