@@ -81,6 +81,11 @@ pub enum KernelError {
         "the kernel does not allow {0} samples per second, at most {1}: ask for fewer, or raise the limit (`sudo sysctl kernel.perf_event_max_sample_rate={0}`)"
     )]
     SampleRate(NonZeroU32, u32),
+    /// The events of the kernel have thread ids of another pid namespace than this process.
+    #[error(
+        "the kernel's events have the thread ids of the whole machine, not those of this container; to record them, run `tracectl` outside of it"
+    )]
+    PidNamespace,
     /// An event cannot be opened.
     #[error("the kernel does not let {0} be recorded: {1}; {mend}", mend = mend(.0, .1))]
     Open(String, #[source] io::Error),

@@ -2,6 +2,7 @@
 
 use super::perf::{CpuEvent, RingBuffer, ThreadEvent};
 use super::{KernelError, KernelEvents};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -108,17 +109,15 @@ impl Cpu {
     /// Records these wake-ups in place of those before.
     pub(super) fn record_wakings(&mut self, event: &ThreadEvent) -> io::Result<()> {
         let opened = CpuEvent::open_in_thread(event, None, self.number, &self.owner)?;
-        if let Some(before) = self.wakings.replace(opened) {
-            before.disable()?;
-            add(std::slice::from_mut(&mut self.ended_wakings), [before.counts()?]);
-        }
-        Ok(())
+        let Some(before) = self.wakings.replace(opened) else { return Ok(()) };
+        let disabled = before.disable();
+        add(std::slice::from_mut(&mut self.ended_wakings), [before.counts()?]);
+        disabled
     }
 
     /// Closes the events of processes that have ended. An event of a thread that has ended still counts those of the threads that it started.
-    pub(super) fn leave_ended_processes(&mut self) {
-        let has_ended = |thread: &mut RecordedThread| !Path::new("/proc").join(thread.pid.to_string()).exists();
-        for thread in self.threads.extract_if(.., has_ended) {
+    pub(super) fn leave(&mut self, ended: &BTreeSet<u32>) {
+        for thread in self.threads.extract_if(.., |thread| ended.contains(&thread.pid)) {
             self.ended.resize(self.ended.len().max(thread.events.len()), [0; 2]);
             // What cannot be read counts as 0: then the account has what was recorded.
             add(&mut self.ended, thread.events.iter().map(|event| event.counts().unwrap_or_default()));

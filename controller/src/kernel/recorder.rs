@@ -8,9 +8,10 @@ use super::{KernelError, TRACE};
 use crate::controller::Controller;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::time::{ClockId, clock_gettime};
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::{Builder, JoinHandle};
@@ -29,16 +30,17 @@ use tracepoint_sinks::{Drain, KernelRings, ProcessInfo, SinkReport, TraceInfo};
 const NAME: &str = "tracepoint-kern";
 /// Maximum time that an event stays in its ring buffer.
 const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// Added to the number by which the thread is woken, so that it takes over threads that are attached.
+const LOOK: u64 = 1;
+/// Added to the number by which the thread is woken, so that it ends the recording.
+const STOP: u64 = 1 << 32;
+
 /// Opened, disabled events of the kernel.
 #[derive(Debug)]
 pub struct KernelRecorder {
     events: KernelEvents,
     cpus: Vec<Cpu>,
 }
-
-/// Values that are added to the number by which the thread is woken: to look for attached threads; to stop.
-const LOOK: u64 = 1;
-const STOP: u64 = 1 << 32;
 
 /// The result of recording the kernel.
 #[derive(Clone, Debug, Default)]
@@ -206,6 +208,7 @@ impl RecordingThread {
             if is_asked_to_stop {
                 return self.end(&mut bytes);
             }
+            self.follow_new_threads();
         }
     }
 
@@ -232,6 +235,9 @@ impl RecordingThread {
     fn take(&mut self, bytes: &mut Vec<u8>, mut more: Vec<u8>) {
         // Their time is later than that of all events that have been taken.
         let added: Vec<_> = self.added.try_iter().collect();
+        if added.iter().any(|added| matches!(added, Added::Thread(_))) {
+            self.leave_ended_processes();
+        }
         more.extend(added.into_iter().flat_map(|added| match added {
             Added::Thread(thread) => self.adopt(thread),
             Added::Code(pid, code) => code.iter().flat_map(|code| mapping(pid, code)).collect(),
@@ -248,6 +254,10 @@ impl RecordingThread {
             }
         }
         self.drain.drain();
+    }
+
+    /// Records the wake-ups of the threads that have appeared since the last call.
+    fn follow_new_threads(&mut self) {
         let threads = self.drain.take_threads();
         if let Some((_, wakings)) = &mut self.wakings
             && let Err(error) = wakings.add(threads, &mut self.cpus)
@@ -262,11 +272,20 @@ impl RecordingThread {
     /// Takes over the events of a thread, and returns a record that says so.
     fn adopt(&mut self, attached: AttachedThread) -> Vec<u8> {
         let AttachedThread { pid, tid, events } = attached;
-        self.cpus.iter_mut().for_each(Cpu::leave_ended_processes);
         for (cpu, events) in self.cpus.iter_mut().zip(events) {
             cpu.threads.push(RecordedThread { pid, events });
         }
         record_of(pid, tid, now())
+    }
+
+    /// Closes the events of processes that have ended.
+    fn leave_ended_processes(&mut self) {
+        let attached: BTreeSet<_> = self.cpus.iter().flat_map(|cpu| &cpu.threads).map(|thread| thread.pid).collect();
+        let has_ended = |pid: &u32| !Path::new("/proc").join(pid.to_string()).exists();
+        let ended: BTreeSet<_> = attached.into_iter().filter(has_ended).collect();
+        if !ended.is_empty() {
+            self.cpus.iter_mut().for_each(|cpu| cpu.leave(&ended));
+        }
     }
 
     fn end(mut self, bytes: &mut Vec<u8>) -> KernelRecorded {

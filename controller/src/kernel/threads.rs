@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::num::NonZeroU32;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use tracepoint_reader::kernel::EventFormat;
@@ -182,7 +183,7 @@ impl ThreadRecording {
         // Again for threads that others have started before these were attached.
         for _ in 0..2 {
             for tid in threads(pid).into_iter().filter(|tid| !attached.contains(tid)).collect::<Vec<_>>() {
-                self.attach_thread(pid, tid).inspect_err(|_| self.recording.look())?;
+                self.attach_thread(controller, process, tid).inspect_err(|_| self.recording.look())?;
                 attached.insert(tid);
             }
         }
@@ -194,17 +195,26 @@ impl ThreadRecording {
         Ok(())
     }
 
-    fn attach_thread(&self, pid: u32, tid: u32) -> Result<(), KernelError> {
-        let (mut events, mut failed) = (Vec::new(), None);
+    fn attach_thread(&self, controller: &Controller, process: ProcessKey, tid: u32) -> Result<(), KernelError> {
+        let (pid, mut events, mut failed) = (process.pid, Vec::new(), None);
         for (cpu, owner) in &self.owners {
             let named = self.opened.iter().map(|(name, event)| (name.as_str(), event));
             let (opened, error) = open(named, tid, (*cpu, owner));
             // Also if there is an error: they may have stored events, which they count.
             events.push(opened);
-            failed = error;
+            // No thread runs on a CPU that is offline.
+            failed = error.filter(
+                |error| !matches!(error, KernelError::Open(_, error) if error.raw_os_error() == Some(libc::ENODEV)),
+            );
             if failed.is_some() {
                 break;
             }
+        }
+        // The id may have been reused meanwhile, by a thread of another process.
+        let is_its = controller.is_of_entry(process) == Some(true)
+            && Path::new("/proc").join(format!("{pid}/task/{tid}")).exists();
+        if !is_its {
+            events.iter().flatten().for_each(|event| drop(event.disable()));
         }
         // A failure to receive means that the recording has ended.
         let _ = self.added.send(Added::Thread(AttachedThread { pid, tid, events }));

@@ -8,11 +8,14 @@ use super::threads::Selection;
 use super::tracefs::KernelEvents;
 use super::{KernelError, SWITCH, system_calls};
 use tracepoint_reader::kernel::{EventFormat, Place};
+use tracepoint_reader::process::pid_namespace;
 
 /// Names of events that are no tracepoints: a thread is recorded from now on; none is any more; a page fault for which a thread has waited.
 const THREAD: &str = "perf:thread";
 const END: &str = "perf:end";
 const MAJOR_FAULT: &str = "perf:major_fault";
+/// `PROC_PID_INIT_INO`: the inode of the first pid namespace.
+const INITIAL_PID_NAMESPACE: u64 = 0xefff_fffc;
 const ENTER: &str = "raw_syscalls:sys_enter";
 const EXIT: &str = "raw_syscalls:sys_exit";
 const WAKING: &str = "sched:sched_waking";
@@ -26,8 +29,11 @@ impl Selection {
         self.describe(END, EventFormat::recording_ended());
     }
 
-    /// Adds the waits. Fails without the rights to record tracepoints.
+    /// Adds the waits. Fails without the rights to record tracepoints, and in a container: their fields have the thread ids of the whole machine.
     pub(super) fn add_waits(&mut self) -> Result<(), KernelError> {
+        if pid_namespace() != INITIAL_PID_NAMESPACE {
+            return Err(KernelError::PidNamespace);
+        }
         let filter = system_calls::filter();
         for (name, mut format) in KernelEvents::select(&TRACEPOINTS)?.0 {
             if name == WAKING {

@@ -37,7 +37,13 @@ impl Wakings {
         self.threads.retain(|thread| Path::new("/proc").join(thread.to_string()).exists());
         self.threads.extend(threads);
         let event = ThreadEvent::Tracepoint(self.number, Some(filter(&self.threads)));
-        cpus.iter_mut().try_for_each(|cpu| cpu.record_wakings(&event))
+        // On all CPUs, whether or not one fails. No thread is woken on a CPU that is offline.
+        let present = cpus.iter_mut().filter(|cpu| !cpu.is_gone);
+        let recorded = present.map(|cpu| match cpu.record_wakings(&event) {
+            Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(()),
+            recorded => recorded.map_err(|error| io::Error::new(error.kind(), format!("CPU {}: {error}", cpu.number))),
+        });
+        recorded.fold(Ok(()), Result::and)
     }
 }
 
