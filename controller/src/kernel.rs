@@ -86,6 +86,11 @@ pub enum KernelError {
         "the kernel's events have the thread ids of the whole machine, not those of this container; to record them, run `tracectl` outside of it"
     )]
     PidNamespace,
+    /// The threads of a process cannot be recorded, because they need more open files, the first number, than the second one.
+    #[error(
+        "its threads need {0} open files, but only {1} more may be used for them; raise the hard limit (`ulimit -n`, `LimitNOFILE=` of a systemd unit)"
+    )]
+    Files(usize, usize),
     /// An event cannot be opened.
     #[error("the kernel does not let {0} be recorded: {1}; {mend}", mend = mend(.0, .1))]
     Open(String, #[source] io::Error),

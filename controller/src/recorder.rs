@@ -9,7 +9,7 @@
 //! A recorded process does not cooperate and need not run: processes that were killed, that are stopped, and whose recording ended are
 //! handled alike. One thread serves all processes; a sink that blocks delays the packets of all of them.
 
-mod files;
+pub(crate) mod files;
 mod process;
 mod recorded_process;
 mod state;

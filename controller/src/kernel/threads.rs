@@ -7,6 +7,7 @@ use super::perf::{CpuEvent, ThreadEvent};
 use super::recorder::{self, KernelRecorded, KernelRecording};
 use super::{KernelError, SAMPLE, SAMPLES, WAITS};
 use crate::controller::Controller;
+use crate::recorder::files;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
@@ -170,8 +171,8 @@ impl ThreadRecording {
     ///
     /// # Errors
     ///
-    /// If the process with this id is another one, or of another user than the entry; if this process lacks the rights or descriptors. Threads
-    /// before are recorded.
+    /// If the process with this id is another one, or of another user than the entry; if a quarter of the descriptors that this process may open
+    /// would not stay free for the other recordings; if this process lacks the rights, in which case the threads before are recorded.
     pub fn attach(&self, controller: &Controller, process: ProcessKey) -> Result<(), KernelError> {
         match controller.is_of_entry(process) {
             Some(true) => {}
@@ -179,6 +180,10 @@ impl ThreadRecording {
             None => return Ok(()),
         }
         let pid = process.pid;
+        let (needed, room) = (threads(pid).len() * self.opened.len() * self.owners.len(), files::room());
+        if needed > room {
+            return Err(KernelError::Files(needed, room));
+        }
         let mut attached = BTreeSet::new();
         // Again for threads that others have started before these were attached.
         for _ in 0..2 {
@@ -210,10 +215,10 @@ impl ThreadRecording {
                 break;
             }
         }
-        // The id may have been reused meanwhile, by a thread of another process.
-        let is_its = controller.is_of_entry(process) == Some(true)
-            && Path::new("/proc").join(format!("{pid}/task/{tid}")).exists();
-        if !is_its {
+        // A thread that has ended keeps its events, which the threads that it has started have inherited.
+        let exists = |path: String| Path::new("/proc").join(path).exists();
+        let is_reused = !exists(format!("{pid}/task/{tid}")) && exists(tid.to_string());
+        if is_reused || controller.is_of_entry(process) == Some(false) {
             events.iter().flatten().for_each(|event| drop(event.disable()));
         }
         // A failure to receive means that the recording has ended.

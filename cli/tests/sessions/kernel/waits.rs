@@ -229,3 +229,20 @@ fn without_rights_threads_run_are_ready_or_blocked() -> Outcome {
     assert!(err.contains("not what they waited for"), "{err}");
     Ok(())
 }
+
+#[test]
+fn threads_that_need_too_many_files_are_not_recorded_but_all_else_is() -> Outcome {
+    if is_traced() || !can_record() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let _traced = place.start("kernel::waits::threads_that_need_too_many_files_are_not_recorded_but_all_else_is");
+    let mut limited = Command::new("prlimit");
+    limited.args(["--nofile=64:64", env!("CARGO_BIN_EXE_tracectl")]).args(RECORD);
+    let output = limited.env("TRACEPOINT_RUN_DIR", place.path("run")).current_dir(place.path(".")).output()?;
+    let (out, err) = (String::from_utf8(output.stdout)?, String::from_utf8(output.stderr)?);
+    assert!(output.status.code() == Some(1) && err.contains(" open files, but only "), "{out}{err}");
+    place.verifies("out");
+    assert!(events(&place, &["out"]).iter().any(|event| event["name"] == "waits:measured"), "{out}{err}");
+    Ok(())
+}
