@@ -36,7 +36,7 @@ const MAX_GROUPS: usize = 10_000;
 /// Bits of `common_flags`: the event fired in an interrupt; in work left by one.
 const HARD_INTERRUPT: u64 = 1 << 3;
 const SOFT_INTERRUPT: u64 = 1 << 4;
-/// Bits of `prev_state`, up to the state `Z`: other than these, the thread is waiting in a way that a signal ends.
+/// Bits of `prev_state` that say what a thread waits for; without any of them it is ready. 0x100, for preempted, is not one of them.
 const STATES: u64 = 0xff;
 const UNINTERRUPTIBLE: u64 = 2;
 
