@@ -2,7 +2,7 @@
 # What a change has to pass before it is proposed, and a table of what each step took.
 #
 #   scripts/test.sh              all of it
-#   scripts/test.sh --quick      after each edit: formatting, lints and the tests that are fast
+#   scripts/test.sh --quick      after each edit: formatting, lints, unit tests, and the structure of the workspace
 #   scripts/test.sh -p CRATE …   what concerns one crate: its lints, all its tests, its documentation, the structure of the workspace
 #   scripts/test.sh STEP …       these steps
 #   scripts/test.sh --list       the steps
@@ -38,6 +38,7 @@ case "${1-}" in
         step --needs jq format formatted
         step lint cargo clippy -q --workspace --all-targets -- -D warnings
         step tests scripts/tests.sh --quick
+        step structure scripts/tests.sh -p tracepoint-house
         finish
         exit
         ;;

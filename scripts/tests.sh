@@ -3,19 +3,21 @@
 #
 #   scripts/tests.sh [--quick|--ci|--all] [ARGUMENT…]
 #
-# Without an option: those of scripts/test.sh. --quick leaves out what takes long; --ci runs those that scripts/ci.sh has besides; --all runs
+# Without an option: those of scripts/test.sh. --quick runs the unit tests alone; --ci runs those that scripts/ci.sh has besides; --all runs
 # all. The sets are profiles in .config/nextest.toml. Arguments go to the runner: `scripts/tests.sh -p tracepoint-reader`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export PATH=$PWD/target/tools/bin:$PATH
 
 profile=default
+targets=()
 case "${1-}" in
-    --quick | --ci | --all) profile=${1#--}; shift ;;
+    --quick) targets=(--lib); shift ;;
+    --ci | --all) profile=${1#--}; shift ;;
 esac
 [ $# -gt 0 ] || set -- --workspace
 command -v cargo-nextest >/dev/null || { echo "tests.sh: cargo-nextest is missing: run scripts/setup.sh" >&2; exit 1; }
 
 # Many tests wait for timers of protocols and for other processes: half as many more tests than processors run at once.
 export NEXTEST_TEST_THREADS=${NEXTEST_TEST_THREADS:-$(($(nproc) * 3 / 2))}
-exec cargo nextest run --profile "$profile" "$@"
+exec cargo nextest run --profile "$profile" "${targets[@]}" "$@"
