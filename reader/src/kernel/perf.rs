@@ -58,6 +58,8 @@ const COMM: usize = 16;
 /// The offset of the texts of a mapping, and the maximum size of its path.
 const TEXTS: usize = 40;
 const MAX_PATH: usize = 4096;
+/// Maximum size of a build id in bytes: `BUILD_ID_SIZE_MAX` of `linux/buildid.h`.
+const MAX_BUILD_ID: usize = 20;
 
 /// Returns the raw bytes of the record which says that a thread is recorded from now on: the state of the thread as a letter of `ps`, and its name.
 pub fn recorded_thread((pid, tid): (u32, u32), time: u64, state: u8, comm: &[u8]) -> Vec<u8> {
@@ -96,7 +98,9 @@ impl CodeMapping<'_> {
     }
 
     fn raw(&self) -> Vec<u8> {
-        let (path, id) = (&self.path[..self.path.len().min(MAX_PATH)], self.build_id.as_bytes());
+        let path = &self.path[..self.path.len().min(MAX_PATH)];
+        // The kernel knows none that is longer; and a record has at most 64 KiB.
+        let id = if self.build_id.len() <= 2 * MAX_BUILD_ID { self.build_id.as_bytes() } else { b"" };
         // Offset and size of a text, as in the raw bytes of a tracepoint.
         let word = |offset: usize, text: &[u8]| (offset as u32) | (text.len() as u32) << 16;
         let words = [MAPPED.into(), word(TEXTS, path), word(TEXTS + path.len(), id), 0].map(u32::to_le_bytes);
@@ -352,6 +356,9 @@ mod tests {
         let mapping =
             CodeMapping { address: 0x5000, length: 0x1000, offset: 0x200, build_id: "00ff1e", path: b"/bin/a b" };
         let own = mapping.record(7, 9);
+        let long = "00".repeat(40_000);
+        let too_long = CodeMapping { build_id: &long, ..mapping }.record(7, 9);
+        assert_eq!(fields(&too_long, &EventFormat::code_mapping()).1[3..], [b"".to_vec(), b"/bin/a b".to_vec()]);
         let mut body = [7_u32, 8].map(u32::to_le_bytes).concat();
         body.extend([0x5000, 0x1000, 0x200_u64].map(u64::to_le_bytes).as_flattened());
         body.extend([3, 0, 0, 0, 0, 0xff, 0x1e]);
