@@ -137,7 +137,7 @@ impl Controller {
         Ok(bandwidth::set(self.store.run_dir().dir(), rate)?)
     }
 
-    /// Returns whether a process is the one in whose name its entry was made, as far as ids and users tell; `None` if it has left the entry.
+    /// Returns whether the process with this id is the one that made the entry with this name; `None` if there is none, or its process has left it.
     pub(crate) fn is_of_entry(&self, key: ProcessKey) -> Option<bool> {
         find::is_of_entry(self.apps(), key)
     }

@@ -59,8 +59,9 @@ fn held_entry(apps: &PrivateDir, key: ProcessKey) -> Option<PrivateDir> {
     names.iter().filter(|name| is_it(name)).find_map(|name| apps.open_subdir(name).ok().filter(is_held))
 }
 
-/// Returns whether this is, in the caller's pid namespace, the process in whose name an entry in `apps` was made, and belongs to the user who made
-/// the entry: a process in another pid namespace has another id here, and a user can write any id. `None` if nobody holds such an entry.
+/// Returns whether the process with this id is the one that made the entry in `apps`: it has the start time in the name of the entry, and the user who
+/// owns the entry. It is another process if the entry comes from another pid namespace, or from a user who named a process of somebody else. `None` if
+/// there is no such entry, or its process has left it.
 pub(super) fn is_of_entry(apps: &PrivateDir, key: ProcessKey) -> Option<bool> {
     let owner = held_entry(apps, key)?.owner().ok();
     let is_it = key_of(key.pid).is_some_and(|found| found.is_same(key));

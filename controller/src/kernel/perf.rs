@@ -13,13 +13,14 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracepoint_reader::kernel::SAMPLE_TYPE;
 
-/// `PERF_TYPE_SOFTWARE`, `PERF_TYPE_TRACEPOINT`, `PERF_FORMAT_LOST` and `PERF_FLAG_FD_CLOEXEC` of `linux/perf_event.h`.
+/// `PERF_TYPE_SOFTWARE` and `_TRACEPOINT` of `linux/perf_event.h`, like all that follow.
 const SOFTWARE: u32 = 1;
 const TRACEPOINT: u32 = 2;
 /// `PERF_COUNT_SW_CPU_CLOCK`, `_PAGE_FAULTS_MAJ` and `_DUMMY`.
 const CPU_CLOCK: u64 = 0;
 const MAJOR_FAULTS: u64 = 6;
 const DUMMY: u64 = 9;
+/// `PERF_FORMAT_LOST` and `PERF_FLAG_FD_CLOEXEC`.
 const FORMAT_LOST: u64 = 1 << 4;
 const CLOEXEC: libc::c_ulong = 1 << 3;
 /// Bits of the flags of `perf_event_attr`.
@@ -190,7 +191,7 @@ impl CpuEvent {
     }
 
     fn control(&self, request: libc::c_ulong, argument: libc::c_int) -> io::Result<()> {
-        // SAFETY: these requests take a number, and touch no memory of this process.
+        // SAFETY: these requests take a number or a descriptor, which the kernel checks, and touch no memory of this process.
         let result = unsafe { libc::ioctl(self.0.as_raw_fd(), request as _, argument) };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
