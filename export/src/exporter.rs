@@ -11,6 +11,7 @@ use crate::format::{Format, LossReport, Span, SpanEnd, Summary};
 use crate::samples::{MAPPING, maps_code};
 use crate::sources::{Sources, ThreadId};
 use crate::spans::{Kind, Output, Spans};
+use crate::states::States;
 use crate::times::TimeTree;
 
 /// Passes the items of a trace, in the order of their times, to a format.
@@ -21,6 +22,7 @@ pub struct Exporter<F> {
     format: F,
     sources: Sources,
     spans: Spans,
+    states: Option<States>,
     classes: Classes,
     /// The thread of the last event of each stream.
     threads: HashMap<usize, (Arc<Stream>, ThreadId)>,
@@ -28,9 +30,9 @@ pub struct Exporter<F> {
     summary: Summary,
 }
 
-/// The roles of event classes in spans, by the addresses of the classes.
+/// What is known of event classes, by the addresses of the classes.
 #[derive(Debug, Default)]
-struct Classes(HashMap<usize, (Arc<EventClass>, Role)>);
+struct Classes(HashMap<usize, (Arc<EventClass>, Role, bool)>);
 
 #[derive(Clone, Debug)]
 enum Role {
@@ -40,11 +42,15 @@ enum Role {
 }
 
 impl Classes {
-    fn role(&mut self, event: &Event) -> Role {
+    /// The role of an event in spans, and whether it may be the kernel's about a thread.
+    fn role(&mut self, event: &Event) -> (Role, bool) {
         let key = Arc::as_ptr(&event.class) as usize;
         // Keep the class alive, so that its address is not reused.
-        let (_, role) = self.0.entry(key).or_insert_with(|| (Arc::clone(&event.class), Role::of(event)));
-        role.clone()
+        let (_, role, is_of_kernel) = self.0.entry(key).or_insert_with(|| {
+            let is_of_kernel = ["perf:", "sched:", "raw_syscalls:"].iter().any(|of| event.name().starts_with(of));
+            (Arc::clone(&event.class), Role::of(event), is_of_kernel)
+        });
+        (role.clone(), *is_of_kernel)
     }
 }
 
@@ -71,9 +77,10 @@ impl Role {
 impl<F: Format> Exporter<F> {
     /// Creates an exporter to a format.
     pub fn new(format: F) -> Self {
-        let spans = Spans::new(format.needs());
+        let needs = format.needs();
+        let (spans, states) = (Spans::new(needs), States::new(needs.threads));
         let (sources, classes, threads) = (Sources::default(), Classes::default(), HashMap::new());
-        Self { format, sources, spans, classes, threads, has_begun: false, summary: Summary::default() }
+        Self { format, sources, spans, states, classes, threads, has_begun: false, summary: Summary::default() }
     }
 
     /// Limits the number of open spans to a value of 1 to 262,144, the default. If there are more, the oldest one is given up.
@@ -124,13 +131,38 @@ impl<F: Format> Exporter<F> {
         }
     }
 
+    /// Processes an item that is not to be exported, as far as the states of threads follow from it. To be called in the order of times, with
+    /// [`item`](Self::item) for the other items.
+    ///
+    /// # Errors
+    /// The errors of the output.
+    pub fn unselected(&mut self, item: &Item) -> io::Result<()> {
+        let Some(states) = &mut self.states else { return Ok(()) };
+        let Item::Event(event) = item else { return Ok(()) };
+        let (_, is_of_kernel) = self.classes.role(event);
+        if !(is_of_kernel || states.has_begun()) {
+            return Ok(());
+        }
+        if !std::mem::replace(&mut self.has_begun, true) {
+            self.format.begin(event.time_ns)?;
+        }
+        let thread = self.sources.of_event(event);
+        self.spans.goes_on_until(event.time_ns);
+        states.event(event, (None, is_of_kernel), thread, &self.sources, &mut self.format)
+    }
+
     /// Ends the export: spans that are still open are written as open. Returns the format, and the counts.
     ///
     /// # Errors
     /// The errors of the output.
     pub fn finish(mut self) -> io::Result<(F, Summary)> {
-        let mut out = ToFormat { format: &mut self.format, summary: &mut self.summary };
+        let states = self.states.as_mut();
+        let mut out = ToFormat { format: &mut self.format, summary: &mut self.summary, states };
         self.spans.finish(&mut self.sources, &mut out)?;
+        if let Some(states) = &mut self.states {
+            states.finish(self.spans.last_ns(), &self.sources, &mut self.format)?;
+            self.summary.thread_states = states.count();
+        }
         let guesses = self.spans.guesses();
         self.summary.outside += guesses.outside;
         (self.summary.guessed_parents, self.summary.parents_given_up) = (guesses.parents, guesses.given_up);
@@ -154,9 +186,18 @@ impl<F: Format> Exporter<F> {
         let (first, last) = summary.range.unwrap_or((event.time_ns, event.time_ns));
         summary.range = Some((first.min(event.time_ns), last.max(event.time_ns)));
         self.spans.goes_on_until(event.time_ns);
-        let role = if self.format.needs().spans { self.classes.role(event) } else { Role::Other };
+        let needs = self.format.needs();
+        let (role, is_of_kernel) = if needs.spans { self.classes.role(event) } else { (Role::Other, false) };
+        if let Some(states) = &mut self.states {
+            let part = match role {
+                Role::Begin { .. } => Some(SpanPart::Begin),
+                Role::End(_) => Some(SpanPart::End),
+                Role::Other => None,
+            };
+            states.event(event, (part, is_of_kernel), thread, &self.sources, &mut self.format)?;
+        }
         let (sources, spans) = (&mut self.sources, &mut self.spans);
-        let mut out = ToFormat { format: &mut self.format, summary };
+        let mut out = ToFormat { format: &mut self.format, summary, states: self.states.as_mut() };
         match role {
             Role::Begin { name, is_async, is_poll, is_root_without_parent, end_channels } => {
                 let end_channels = &end_channels;
@@ -184,12 +225,16 @@ impl<F: Format> Exporter<F> {
             Some((_, thread)) => *thread,
             None => self.sources.of_stream(&loss.stream),
         };
-        let mut out = ToFormat { format: &mut self.format, summary: &mut self.summary };
+        let states = self.states.as_mut();
+        let mut out = ToFormat { format: &mut self.format, summary: &mut self.summary, states };
         self.spans.interrupt(thread, loss.stream.class.id, &mut self.sources, &mut out)?;
         let report = LossReport::new(loss, thread);
         match report.events {
             Some(events) => self.summary.lost_events = self.summary.lost_events.saturating_add(events),
             None => self.summary.losses_of_unknown_size += 1,
+        }
+        if let Some(states) = &mut self.states {
+            states.loss(&report, &self.sources, &mut self.format)?;
         }
         self.format.loss(&report, &self.sources)
     }
@@ -199,6 +244,7 @@ impl<F: Format> Exporter<F> {
 struct ToFormat<'a, F> {
     format: &'a mut F,
     summary: &'a mut Summary,
+    states: Option<&'a mut States>,
 }
 
 impl<F: Format> Output for ToFormat<'_, F> {
@@ -210,7 +256,8 @@ impl<F: Format> Output for ToFormat<'_, F> {
             (None, _) => &mut self.summary.spans_without_begin,
         };
         *count += 1;
-        self.format.span(span, sources)
+        let time = self.states.as_mut().and_then(|states| states.time_of(span, sources));
+        self.format.span(&Span { time: time.as_ref(), ..*span }, sources)
     }
 
     fn times(&mut self, process: u32, path: u32, times: TimeTree, sources: &Sources) -> io::Result<()> {

@@ -7,6 +7,7 @@ use tracepoint_reader::{Damage, Event, Loss, LossKind, SpanPart};
 
 use crate::sources::{Sources, ThreadId};
 use crate::times::TimeTree;
+use crate::waits::{Cause, SpanTime};
 
 /// The data that a format uses. Everything else is not computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,11 +22,29 @@ pub struct Needs {
     pub times: bool,
     /// Maximum number of events inside a span of which copies are kept for [`Span::inside`]. Further ones are counted.
     pub inside: usize,
+    /// What threads do (`tracectl record --waits`).
+    pub threads: ThreadDetail,
+}
+
+/// How much detail about threads a format uses. Each value includes the values before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum ThreadDetail {
+    /// Nothing.
+    #[default]
+    None,
+    /// Their states are passed as [`Format::thread_state`].
+    States,
+    /// The time of spans is divided: [`Span::time`].
+    Spans,
+    /// So are the samples of the processor (`tracectl record --samples`).
+    Samples,
 }
 
 impl Needs {
     /// Events only.
-    pub const EVENTS: Self = Self { spans: false, parents: false, times: false, inside: 0 };
+    pub const EVENTS: Self =
+        Self { spans: false, parents: false, times: false, inside: 0, threads: ThreadDetail::None };
     /// Spans at their end, and other events.
     pub const SLICES: Self = Self { spans: true, ..Self::EVENTS };
     /// Spans with their parents, and other events.
@@ -65,6 +84,12 @@ pub trait Format {
         Ok(())
     }
 
+    /// Passes a state of a thread, in the order of times of this thread, if the format uses [threads](Needs::threads). It is passed once its cause is
+    /// final, which can be later than its end; states that are unknown are not passed.
+    fn thread_state(&mut self, _state: &ThreadState<'_>, _sources: &Sources) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Events or packets that are missing.
     fn loss(&mut self, loss: &LossReport<'_>, sources: &Sources) -> io::Result<()>;
 
@@ -98,6 +123,10 @@ impl<F: Format + ?Sized> Format for Box<F> {
 
     fn times(&mut self, process: u32, outer: u32, times: TimeTree, sources: &Sources) -> io::Result<()> {
         (**self).times(process, outer, times, sources)
+    }
+
+    fn thread_state(&mut self, state: &ThreadState<'_>, sources: &Sources) -> io::Result<()> {
+        (**self).thread_state(state, sources)
     }
 
     fn loss(&mut self, loss: &LossReport<'_>, sources: &Sources) -> io::Result<()> {
@@ -167,6 +196,8 @@ pub struct Span<'a> {
     pub remote_children: &'a [u64],
     /// The events inside the span.
     pub inside: &'a SpanEvents,
+    /// How its time divides, if the format uses [the time of spans](ThreadDetail::Spans).
+    pub time: Option<&'a SpanTime>,
 }
 
 impl<'a> Span<'a> {
@@ -187,6 +218,26 @@ pub struct SpanEvents {
     pub events: Vec<Event>,
     /// Number of further events.
     pub more: u64,
+}
+
+/// A period of a thread: it ran, or waited for one cause.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ThreadState<'a> {
+    /// The thread: of the traced process, or of the kernel's trace of the process, which has the same [`shown_pid`](crate::Process::shown_pid).
+    pub thread: ThreadId,
+    /// Its name in the events of the kernel.
+    pub thread_name: Option<&'a str>,
+    /// Begin in nanoseconds since the epoch.
+    pub begin_ns: i64,
+    /// End in nanoseconds since the epoch; if the state continues, the end of the trace.
+    pub end_ns: i64,
+    /// What it did.
+    pub cause: Cause,
+    /// The system call during the wait.
+    pub call: Option<&'a str>,
+    /// The name and the id of the thread that ended the wait.
+    pub woken_by: Option<&'a str>,
 }
 
 /// A loss, and its known extent.
@@ -240,6 +291,8 @@ pub struct Summary {
     pub guessed_parents: u64,
     /// Spans no longer considered as guessed parents, because waiting for them took too much memory.
     pub parents_given_up: u64,
+    /// States of threads that were passed.
+    pub thread_states: u64,
     /// Unreadable parts of the trace.
     pub damage: u64,
     /// Times of the first and the last event, in nanoseconds since the epoch.

@@ -7,7 +7,7 @@
 //!
 //! Use this crate directly to export traces from a program of your own; `tracectl export` is the command.
 //!
-//! All formats share `spans`, which pairs and nests spans; `sources`, which numbers processes, threads and paths of spans; `symbols`, which names
+//! All formats share `spans`, which pairs and nests spans; `waits`, which finds out what threads do, and `states`, which passes it on; `sources`, which numbers processes, threads and paths of spans; `symbols`, which names
 //! the functions of call stacks from the code mappings in the metadata; `samples`, which counts samples of the processor by their call stacks; and
 //! `plain`, which reduces values to the types that formats have.
 //!
@@ -40,18 +40,21 @@ mod plain;
 mod samples;
 mod sources;
 mod spans;
+mod states;
 mod symbols;
 mod times;
+mod waits;
 mod why;
 
 pub use chrome::Chrome;
 pub use csv::{Csv, guard_formula};
 pub use exporter::Exporter;
 pub use folded::FoldedStacks;
-pub use format::{Format, LossReport, Needs, Span, SpanEnd, SpanEvents, Summary};
+pub use format::{Format, LossReport, Needs, Span, SpanEnd, SpanEvents, Summary, ThreadDetail, ThreadState};
 pub use otlp::Otlp;
 pub use perfetto::Perfetto;
 pub use samples::maps_code;
 pub use sources::{Process, Sources, Thread, ThreadId};
 pub use times::TimeTree;
-pub use why::{Cause, Children, Division, FunctionSamples, Reasons, SlowSpan, SpanGroup, WaitKind, Why};
+pub use waits::{Cause, Division, SpanTime, WaitKind};
+pub use why::{Children, FunctionSamples, Reasons, SlowSpan, SpanGroup, Why};

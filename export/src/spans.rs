@@ -123,6 +123,11 @@ impl Spans {
         self.last_ns = self.last_ns.max(time_ns);
     }
 
+    /// The time of the last event.
+    pub(crate) fn last_ns(&self) -> i64 {
+        self.last_ns
+    }
+
     pub(crate) fn set_max_open(&mut self, spans: usize) {
         self.max_open = spans.clamp(1, MAX_OPEN);
     }
@@ -310,6 +315,7 @@ impl Spans {
             parent_thread: None,
             remote_children: &[],
             inside: &inside,
+            time: None,
         };
         out.span(&span, sources)
     }

@@ -1,62 +1,26 @@
 //! Why spans took long: how the time of each divides into running, being ready, and waiting for something.
 //!
-//! ```text
-//!   kernel events of `record --waits` ──▶ Threads: the state of each thread, and sums of time by cause
-//!   samples of `record --samples`     ──▶ Threads: the call stacks that it ran; Code: their functions
-//!   begin and end of a span           ──▶ the difference of the sums of its thread
-//!   Exporter: spans with their parents ──▶ the slowest ones, with their child spans, events and waits
-//! ```
-//!
-//! The time of an asynchronous span is that of its polls; between them, it is not polled. Memory is proportional to the open spans, the threads, and
-//! the spans that are kept.
+//! The exporter divides the time of each span (`waits`), and gives its parent. The slowest ones are kept here, with their child spans, events, waits,
+//! and the functions of their samples. Memory is proportional to the open spans, the threads, and the spans that are kept.
 
-mod cause;
-mod threads;
-
-use crate::format::{Format, LossReport, Needs, Span, SpanEnd, Summary};
+use crate::format::{Format, LossReport, Needs, Span, SpanEnd, Summary, ThreadDetail};
 use crate::plain::Plain;
-use crate::samples::{self, Code};
+use crate::samples::Code;
 use crate::sources::{Sources, ThreadId};
-use cause::WokenBy;
-pub use cause::{Cause, Division};
+use crate::waits::{Division, Sample, SpanTime, WaitKind};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::io;
-use threads::{Key, Mark, Out, Sample, Threads};
 use tracepoint_reader::text::{Style, TextOptions, TextWriter};
-use tracepoint_reader::{Damage, Event, Item, SpanPart, Value};
+use tracepoint_reader::{Damage, Event, Item, Value};
 
-/// Maximum number of kinds of waits of a span, of functions, and of names of child spans.
+/// Maximum number of functions of a span, and of names of child spans.
 const MAX_ROWS: usize = 16;
 /// Maximum number of events inside a span that are kept.
 const MAX_INSIDE: usize = 8;
 /// Maximum number of groups. Spans with further values are not in any.
 const MAX_GROUPS: usize = 10_000;
-/// Bits of `common_flags`: the event fired in an interrupt; in work left by one.
-const HARD_INTERRUPT: u64 = 1 << 3;
-const SOFT_INTERRUPT: u64 = 1 << 4;
-/// Bits of `prev_state` that say what a thread waits for; without any of them it is ready. 0x100, for preempted, is not one of them.
-const STATES: u64 = 0xff;
-const UNINTERRUPTIBLE: u64 = 2;
-
-/// Waits of one kind in a span.
-#[derive(Clone, Debug, Serialize)]
-#[non_exhaustive]
-pub struct WaitKind {
-    /// What the thread waited for.
-    pub cause: Cause,
-    /// The system call in which it waited.
-    pub call: Option<String>,
-    /// The name and the id of the thread that ended the waits.
-    pub woken_by: Option<String>,
-    /// Their number.
-    pub count: u64,
-    /// Their total time in nanoseconds.
-    pub nanoseconds: u64,
-    /// What the thread that ended them did meanwhile.
-    pub meanwhile: Option<Division>,
-}
 
 /// Samples of a span in one function.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -149,33 +113,6 @@ pub struct Reasons {
     pub has_reasons: bool,
 }
 
-/// A span that has begun or ended, and was not passed yet.
-#[derive(Debug)]
-struct Pending {
-    thread: Key,
-    mark: Mark,
-    /// The `parent_id` of its begin event.
-    parent: u64,
-    name: String,
-    ended: Option<Ended>,
-    /// The sums of its polls, if it has any.
-    polls: Option<Ended>,
-}
-
-#[derive(Debug, Default)]
-struct Ended {
-    division: Division,
-    waits: Vec<WaitKind>,
-    samples: Vec<Sample>,
-}
-
-impl Ended {
-    /// An unknown division of a time.
-    fn unknown(nanoseconds: u64) -> Self {
-        Self { division: Division::unknown(nanoseconds), ..Self::default() }
-    }
-}
-
 type Select<'a> = Box<dyn FnMut(&Span<'_>) -> bool + 'a>;
 
 /// A format that finds the slowest of the selected spans, and why they were slow.
@@ -183,10 +120,7 @@ pub struct Why<'a> {
     select: Select<'a>,
     max_spans: usize,
     by: Option<String>,
-    threads: Threads,
     code: Code,
-    hosts: HashMap<Option<String>, u32>,
-    pending: HashMap<(u32, u64), Pending>,
     reasons: Reasons,
 }
 
@@ -199,130 +133,12 @@ impl fmt::Debug for Why<'_> {
 impl<'a> Why<'a> {
     /// Keeps the slowest spans that `select` accepts, at most `max_spans`; sums all that it accepts by the value of a field of their begin or end.
     pub fn new(select: impl FnMut(&Span<'_>) -> bool + 'a, max_spans: usize, by: Option<String>) -> Self {
-        Self {
-            select: Box::new(select),
-            max_spans,
-            by,
-            threads: Threads::default(),
-            code: Code::default(),
-            hosts: HashMap::new(),
-            pending: HashMap::new(),
-            reasons: Reasons::default(),
-        }
+        Self { select: Box::new(select), max_spans, by, code: Code::default(), reasons: Reasons::default() }
     }
 
     /// The answer, after the end of the trace.
     pub fn into_reasons(self) -> Reasons {
         self.reasons
-    }
-
-    fn key(&mut self, thread: ThreadId, sources: &Sources) -> Key {
-        let host = &sources.process_of(thread).host;
-        let next = self.hosts.len() as u32;
-        let host = match self.hosts.get(host) {
-            Some(host) => *host,
-            None => *self.hosts.entry(host.clone()).or_insert(next),
-        };
-        (host, sources.thread(thread).tid.unwrap_or_default())
-    }
-
-    /// Returns whether an event is one of the kernel's about a thread, and notes it.
-    fn note(&mut self, event: &Event, key: Key, process: u32) -> bool {
-        let (time, of) = (event.time_ns, |field: &str| number(event, field));
-        match event.name() {
-            "perf:switch" => {
-                self.reasons.has_switches = true;
-                match bytes(event, "state") {
-                    b"running" => self.threads.switched_in(key, time),
-                    b"ready" => self.threads.switched_out(key, time, Out::Ready),
-                    _ => self.threads.switched_out(key, time, Out::Blocked { is_uninterruptible: false }),
-                }
-            }
-            "perf:thread" => {
-                self.threads.name(key, bytes(event, "comm"));
-                self.threads.recorded(key, time, bytes(event, "state").first().copied().unwrap_or_default());
-            }
-            "perf:end" => self.threads.end(key.0, time),
-            "perf:major_fault" => self.threads.faulted(key),
-            // Of a recording of the kernel alone: it does not say when threads are switched in.
-            "sched:sched_switch" | "sched:sched_waking" if !self.reasons.has_switches => return false,
-            "sched:sched_switch" => {
-                let thread = (key.0, of("prev_pid"));
-                self.threads.name(thread, bytes(event, "prev_comm"));
-                let state = of("prev_state") & STATES;
-                let is_uninterruptible = state & UNINTERRUPTIBLE != 0;
-                let out = if state == 0 { Out::Ready } else { Out::Blocked { is_uninterruptible } };
-                self.threads.switched_out(thread, time, out);
-            }
-            "sched:sched_waking" => {
-                self.reasons.has_reasons = true;
-                let flags = of("common_flags");
-                let woken_by = match key.1 {
-                    _ if flags & HARD_INTERRUPT != 0 => WokenBy::Interrupt,
-                    _ if flags & SOFT_INTERRUPT != 0 => WokenBy::SoftInterrupt,
-                    0 => WokenBy::Interrupt,
-                    _ => WokenBy::Thread,
-                };
-                self.threads.woken((key.0, of("pid")), time, woken_by, key);
-            }
-            "raw_syscalls:sys_enter" => {
-                if let Some(Value::Enum(value, labels)) = field(event, "id") {
-                    self.threads.entered(key, labels.labels(value.value).next().unwrap_or("system call"));
-                }
-            }
-            "raw_syscalls:sys_exit" => self.threads.left(key),
-            samples::SAMPLE => {
-                self.threads.sampled(key, Sample { time, process, stack: samples::stack(event).unwrap_or_default() });
-                return false;
-            }
-            _ => return self.code.note(event, process),
-        }
-        true
-    }
-
-    /// The waits of a thread since a mark, by kind.
-    fn waits(&self, key: Key, mark: &Mark) -> Vec<WaitKind> {
-        let mut kinds: Vec<WaitKind> = Vec::new();
-        for wait in self.threads.waits(key, mark).filter(|wait| wait.cause != Cause::Unknown) {
-            let (call, woken_by) = (wait.call.as_deref(), wait.woken_by.as_ref());
-            let name = |key: Key| match self.threads.name_of(key) {
-                Some(name) => format!("{name} [{}]", key.1),
-                None => format!("[{}]", key.1),
-            };
-            let woken_by = woken_by.map(|(key, did)| (name(*key), did));
-            let is_of = |kind: &&mut WaitKind| {
-                let known = (kind.cause, kind.call.as_deref(), kind.woken_by.as_deref());
-                known == (wait.cause, call, woken_by.as_ref().map(|(name, _)| name.as_str()))
-            };
-            let nanoseconds = wait.from.abs_diff(wait.to);
-            if let Some(kind) = kinds.iter_mut().find(is_of) {
-                kind.count += 1;
-                kind.nanoseconds = kind.nanoseconds.saturating_add(nanoseconds);
-                if let (Some(meanwhile), Some((_, did))) = (&mut kind.meanwhile, &woken_by) {
-                    meanwhile.add_all(did);
-                }
-                continue;
-            }
-            let meanwhile = woken_by.as_ref().map(|(_, did)| (***did).clone());
-            kinds.push(WaitKind {
-                cause: wait.cause,
-                call: call.map(str::to_owned),
-                woken_by: woken_by.map(|(name, _)| name),
-                count: 1,
-                nanoseconds,
-                meanwhile,
-            });
-        }
-        kinds.sort_by_key(|kind| std::cmp::Reverse(kind.nanoseconds));
-        kinds.truncate(MAX_ROWS);
-        kinds
-    }
-
-    /// The division, the waits and the samples of a pending span until this time.
-    fn until(&self, pending: &Pending, time: i64) -> Ended {
-        let division = self.threads.since(pending.thread, &pending.mark, time);
-        let samples = self.threads.samples(pending.thread, &pending.mark).cloned().collect();
-        Ended { division, waits: self.waits(pending.thread, &pending.mark), samples }
     }
 
     /// Adds a span to its parent, if that one is kept.
@@ -353,46 +169,16 @@ impl<'a> Why<'a> {
 
 impl Format for Why<'_> {
     fn needs(&self) -> Needs {
-        Needs { inside: MAX_INSIDE, ..Needs::SPANS }
+        Needs { inside: MAX_INSIDE, threads: ThreadDetail::Samples, ..Needs::SPANS }
     }
 
     fn event(&mut self, event: &Event, thread: ThreadId, sources: &Sources) -> io::Result<()> {
-        let key = self.key(thread, sources);
-        if !self.note(event, key, sources.thread(thread).process) {
-            self.threads.runs_at(key, event.time_ns);
-        }
-        Ok(())
-    }
-
-    fn span_event(&mut self, event: &Event, part: SpanPart, thread: ThreadId, sources: &Sources) -> io::Result<()> {
-        let key = self.key(thread, sources);
-        let Some(mark) = self.threads.runs_at(key, event.time_ns) else { return Ok(()) };
-        let process = sources.thread(thread).process;
-        let id = (process, number(event, "span_id"));
-        if part == SpanPart::Begin {
-            let name = event.class.span().map_or("", |(name, _)| name).to_owned();
-            let parent = number(event, "parent_id");
-            self.pending.insert(id, Pending { thread: key, mark, parent, name, ended: None, polls: None });
-            return Ok(());
-        }
-        let polls = self.pending.get_mut(&id).and_then(|pending| pending.polls.take());
-        let Some(pending) = self.pending.get(&id).filter(|pending| pending.ended.is_none()) else { return Ok(()) };
-        let duration = pending.mark.until(event.time_ns);
-        let mut ended = match polls {
-            Some(polls) => polls,
-            None if pending.thread == key => self.until(pending, event.time_ns),
-            None => Ended::unknown(duration),
-        };
-        ended.division.fit(duration, Cause::NotPolled);
-        let parent = (process, pending.parent);
-        let poll = pending.name.strip_suffix("_poll").map(str::to_owned);
-        if let Some(parent) = self.pending.get_mut(&parent).filter(|parent| Some(&parent.name) == poll.as_ref()) {
-            let polls = parent.polls.get_or_insert_default();
-            polls.division.add_all(&ended.division);
-            polls.samples.extend_from_slice(&ended.samples);
-        }
-        if let Some(pending) = self.pending.get_mut(&id) {
-            pending.ended = Some(ended);
+        match event.name() {
+            "perf:switch" => self.reasons.has_switches = true,
+            "sched:sched_waking" => self.reasons.has_reasons |= self.reasons.has_switches,
+            _ => {
+                self.code.note(event, sources.thread(thread).process);
+            }
         }
         Ok(())
     }
@@ -402,22 +188,11 @@ impl Format for Why<'_> {
         let end = span.end_ns.unwrap_or(span.last_ns);
         let nanoseconds = span.begin_ns.abs_diff(end);
         self.add_to_parent(span, process, nanoseconds);
-        let pending = self.pending.remove(&(process, span.id));
         if !(self.select)(span) {
             return Ok(());
         }
         self.reasons.selected += 1;
-        let Ended { division, waits, samples } = match pending {
-            Some(Pending { ended: Some(ended), .. }) => ended,
-            Some(mut open) => match open.polls.take() {
-                None => self.until(&open, end),
-                Some(mut polls) => {
-                    polls.division.fit(nanoseconds, Cause::NotPolled);
-                    polls
-                }
-            },
-            None => Ended::unknown(nanoseconds),
-        };
+        let SpanTime { division, waits, samples } = span.time.cloned().unwrap_or_default();
         if let Some(field) = &self.by {
             let value =
                 [span.begin, span.end_event()].into_iter().flatten().find_map(|event| self::field(event, field));
@@ -456,12 +231,7 @@ impl Format for Why<'_> {
         Ok(())
     }
 
-    fn loss(&mut self, loss: &LossReport<'_>, sources: &Sources) -> io::Result<()> {
-        // Only the kernel's streams have no process.
-        let (host, _) = self.key(loss.thread, sources);
-        if sources.process_of(loss.thread).program.is_none() {
-            self.threads.lost(host, loss.loss.from_ns, loss.loss.to_ns);
-        }
+    fn loss(&mut self, _loss: &LossReport<'_>, _sources: &Sources) -> io::Result<()> {
         Ok(())
     }
 
@@ -500,14 +270,6 @@ fn functions(code: &mut Code, samples: &[Sample]) -> Vec<FunctionSamples> {
 
 fn field<'e>(event: &'e Event, name: &str) -> Option<&'e Value> {
     event.fields.as_ref()?.get(name)
-}
-
-fn number(event: &Event, name: &str) -> u64 {
-    field(event, name).and_then(Value::as_u64).unwrap_or_default()
-}
-
-fn bytes<'e>(event: &'e Event, name: &str) -> &'e [u8] {
-    field(event, name).and_then(Value::as_bytes).unwrap_or_default()
 }
 
 /// A value as a text; `None` if it has parts.

@@ -134,6 +134,7 @@ impl OpenSpan {
             parent_thread: self.parent_thread,
             remote_children: &self.remote_children,
             inside,
+            time: None,
         }
     }
 }

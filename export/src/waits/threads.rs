@@ -9,22 +9,23 @@
 //!                                       Blocked ────────┘ woken
 //! ```
 //!
-//! The time between two changes belongs to a cause once it is over: the end of a wait says who woke the thread. Without the rights to record wake-ups,
-//! a thread changes from `Blocked` to `Running` at once.
+//! The time between two changes belongs to a cause once it is over: the end of a wait says who woke the thread, and the end of a page fault that its
+//! waits were for the page. Without the rights to record wake-ups, a thread changes from `Blocked` to `Running` at once. A thread that has ended is in
+//! the state `Ended` until its id is used again.
 
 use super::cause::{Cause, Division, WokenBy, cause};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 /// Maximum number of waits of a thread that are kept in detail. Their sums are kept of all.
-const MAX_WAITS: usize = 1024;
+pub(super) const MAX_WAITS: usize = 1024;
 /// Maximum number of samples of a thread that are kept.
 const MAX_SAMPLES: usize = 4096;
 /// Maximum number of threads. Further ones are not examined.
 const MAX_THREADS: usize = 1 << 18;
 
 /// A thread: the number of its host, and its id.
-pub(super) type Key = (u32, u64);
+pub(crate) type Key = (u32, u64);
 
 /// A time in which a thread did not run.
 #[derive(Clone, Debug)]
@@ -37,14 +38,32 @@ pub(super) struct Wait {
     pub(super) woken_by: Option<(Key, Box<Division>)>,
 }
 
+/// A period of a thread, with its final cause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Period {
+    pub(crate) from: i64,
+    pub(crate) to: i64,
+    pub(crate) cause: Cause,
+    /// The system call during the wait.
+    pub(crate) call: Option<Arc<str>>,
+    /// The thread that ended the wait.
+    pub(crate) woken_by: Option<Key>,
+}
+
+impl Period {
+    fn new(from: i64, to: i64, cause: Cause) -> Self {
+        Self { from, to, cause, call: None, woken_by: None }
+    }
+}
+
 /// What a thread ran at a time.
 #[derive(Clone, Debug)]
-pub(super) struct Sample {
-    pub(super) time: i64,
+pub(crate) struct Sample {
+    pub(crate) time: i64,
     /// Its process, by the index of the kernel's trace.
-    pub(super) process: u32,
+    pub(crate) process: u32,
     /// The addresses, from the innermost one.
-    pub(super) stack: Vec<u64>,
+    pub(crate) stack: Vec<u64>,
 }
 
 /// The state of a thread.
@@ -58,6 +77,7 @@ enum State {
     Blocked {
         is_uninterruptible: bool,
     },
+    Ended,
 }
 
 /// A state that a thread changes to when it ceases to run.
@@ -65,6 +85,7 @@ enum State {
 pub(super) enum Out {
     Ready,
     Blocked { is_uninterruptible: bool },
+    Ended,
 }
 
 #[derive(Debug)]
@@ -84,6 +105,11 @@ struct Thread {
     dropped: u64,
     /// The number of waits when it last began or ended a system call or a page fault.
     explained: u64,
+    /// The number of waits that have been taken as periods, and until when.
+    taken: u64,
+    taken_until: i64,
+    /// Maximum number of waits that are kept in detail.
+    max_waits: usize,
 }
 
 /// A thread at a time.
@@ -101,7 +127,7 @@ impl Mark {
 }
 
 impl Thread {
-    const fn new() -> Self {
+    const fn new(max_waits: usize) -> Self {
         Self {
             name: None,
             state: State::Unknown,
@@ -113,6 +139,9 @@ impl Thread {
             samples: VecDeque::new(),
             dropped: 0,
             explained: 0,
+            taken: 0,
+            taken_until: i64::MIN,
+            max_waits,
         }
     }
 
@@ -120,7 +149,7 @@ impl Thread {
     fn current(&self) -> Cause {
         match self.state {
             _ if self.recorded.is_none() => Cause::Unknown,
-            State::Unknown => Cause::Unknown,
+            State::Unknown | State::Ended => Cause::Unknown,
             State::Running | State::Runnable => Cause::Running,
             State::Ready => Cause::Ready,
             State::Blocked { is_uninterruptible } => cause(self.call.as_deref(), is_uninterruptible, WokenBy::Unknown),
@@ -132,10 +161,13 @@ impl Thread {
         // Times of a damaged trace may decrease.
         let time = time.max(self.since);
         let from = std::mem::replace(&mut self.since, time);
+        if from == i64::MIN {
+            self.taken_until = time;
+        }
         if from != i64::MIN && from < time {
             self.sums.add(cause, from.abs_diff(time));
             if cause != Cause::Running {
-                if self.waits.len() >= MAX_WAITS {
+                if self.waits.len() >= self.max_waits {
                     self.waits.pop_front();
                     self.dropped += 1;
                 }
@@ -152,6 +184,41 @@ impl Thread {
 
     fn record(&mut self, time: i64) {
         self.recorded.get_or_insert(time);
+    }
+
+    /// Takes the periods whose cause is final; `is_over` says that all are. The end of a page fault can change a cause while the wait is kept.
+    fn take(&mut self, is_over: bool, take: &mut dyn FnMut(Period)) {
+        self.taken = self.taken.max(self.dropped);
+        while let Some(wait) = usize::try_from(self.taken - self.dropped).ok().and_then(|index| self.waits.get(index)) {
+            let may_change = wait.cause == Cause::Blocked && self.taken >= self.explained;
+            if may_change && !is_over && self.number_of_waits() - self.taken < self.max_waits as u64 {
+                return;
+            }
+            let Wait { from, to, cause, .. } = *wait;
+            if self.taken_until < from {
+                take(Period::new(self.taken_until, from, Cause::Running));
+            }
+            if cause != Cause::Unknown {
+                let woken_by = wait.woken_by.as_ref().map(|(key, _)| *key);
+                take(Period { call: wait.call.clone(), woken_by, ..Period::new(from, to, cause) });
+            }
+            (self.taken, self.taken_until) = (self.taken + 1, to);
+        }
+    }
+
+    /// Takes all other periods until a time that is not before the last change.
+    fn take_rest(&mut self, time: i64, take: &mut dyn FnMut(Period)) {
+        self.take(true, take);
+        let current = self.current();
+        // What was not a wait before was running.
+        let ran_until = if current == Cause::Running { time } else { self.since };
+        if self.since != i64::MIN && self.taken_until < ran_until {
+            take(Period::new(self.taken_until, ran_until, Cause::Running));
+        }
+        if !matches!(current, Cause::Running | Cause::Unknown) && self.since < time {
+            let call = self.call.clone().filter(|_| current != Cause::Ready);
+            take(Period { call, ..Period::new(self.since, time, current) });
+        }
     }
 
     /// Its sums at a time that is not before the last change.
@@ -187,21 +254,56 @@ impl Thread {
 }
 
 /// All threads whose states are known.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Threads {
     all: HashMap<Key, Thread>,
+    /// Maximum number of waits of a thread that are kept in detail. Their sums are kept of all.
+    max_waits: usize,
     /// Until when events of a host are missing: the states of its threads are unknown until then.
     lost: HashMap<u32, i64>,
     /// Names of system calls.
     calls: HashMap<Box<str>, Arc<str>>,
 }
 
+impl Default for Threads {
+    fn default() -> Self {
+        Self::new(MAX_WAITS)
+    }
+}
+
 impl Threads {
+    /// Keeps at most so many waits of a thread in detail.
+    pub(super) fn new(max_waits: usize) -> Self {
+        Self { all: HashMap::new(), max_waits, lost: HashMap::new(), calls: HashMap::new() }
+    }
+
+    /// Takes the periods of a thread whose cause is final, in the order of times.
+    pub(super) fn take(&mut self, key: Key, mut take: impl FnMut(Period)) {
+        if let Some(thread) = self.all.get_mut(&key) {
+            thread.take(false, &mut take);
+        }
+    }
+
+    /// Takes the periods of all threads until the end of the trace, thread by thread.
+    pub(super) fn take_rest(&mut self, time: i64, mut take: impl FnMut(Key, Period)) {
+        let mut all: Vec<_> = self.all.iter_mut().collect();
+        all.sort_unstable_by_key(|(key, _)| **key);
+        for (key, thread) in all {
+            thread.take_rest(time, &mut |period| take(*key, period));
+        }
+    }
+
+    /// The threads of a host that have been recorded.
+    pub(super) fn of_host(&self, host: u32) -> impl Iterator<Item = Key> {
+        self.all.keys().copied().filter(move |key| key.0 == host)
+    }
+
     fn thread(&mut self, key: Key) -> Option<&mut Thread> {
         if self.all.len() >= MAX_THREADS && !self.all.contains_key(&key) {
             return None;
         }
-        Some(self.all.entry(key).or_insert(const { Thread::new() }))
+        let max_waits = self.max_waits;
+        Some(self.all.entry(key).or_insert_with(|| Thread::new(max_waits)))
     }
 
     /// Notes that a thread is recorded if events of its host are missing at this time, so that its state is unknown, and returns whether they are.
@@ -249,7 +351,7 @@ impl Threads {
         let cause = match thread.state {
             State::Runnable => Cause::Ready,
             State::Running if thread.recorded.is_some() => Cause::Running,
-            State::Unknown | State::Running => Cause::Unknown,
+            State::Unknown | State::Running | State::Ended => Cause::Unknown,
             State::Ready | State::Blocked { .. } => thread.current(),
         };
         thread.change(time, cause, None, State::Running);
@@ -263,14 +365,19 @@ impl Threads {
         }
         let Some(thread) = self.thread(key) else { return };
         let cause = match thread.state {
-            // Two events tell of one switch.
-            State::Ready | State::Blocked { .. } => return,
+            // Two events tell of one switch. Only one of them may say that the thread has ended.
+            State::Ready | State::Blocked { .. } if out == Out::Ended => {
+                thread.state = State::Ended;
+                return;
+            }
+            State::Ready | State::Blocked { .. } | State::Ended => return,
             State::Running | State::Runnable => thread.current(),
             State::Unknown => Cause::Unknown,
         };
         let state = match out {
             Out::Ready => State::Ready,
             Out::Blocked { is_uninterruptible } => State::Blocked { is_uninterruptible },
+            Out::Ended => State::Ended,
         };
         thread.change(time, cause, None, state);
         thread.record(time);

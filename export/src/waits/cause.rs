@@ -102,7 +102,7 @@ impl Division {
         *time = time.saturating_add(nanoseconds);
     }
 
-    pub(super) fn add_all(&mut self, other: &Self) {
+    pub(crate) fn add_all(&mut self, other: &Self) {
         other.parts().for_each(|(cause, time)| self.add(cause, time));
     }
 

@@ -1,0 +1,225 @@
+//! What threads do: whether they run, or why they wait, from the events of `record --waits`.
+//!
+//! ```text
+//!   kernel events of `record --waits` ──▶ Threads: the state of each thread, and sums of time by cause
+//!   samples of `record --samples`     ──▶ Threads: the call stacks that it ran
+//!                      periods of threads: Threads ──▶ `Format::thread_state`, off-CPU flame graphs
+//!   begin and end of a span: the difference of the sums ──▶ SpanTimes ──▶ `Span::time`
+//! ```
+
+mod cause;
+mod spans;
+mod threads;
+
+use std::collections::HashMap;
+
+use cause::WokenBy;
+pub use cause::{Cause, Division};
+pub(crate) use spans::SpanTimes;
+pub use spans::{SpanTime, WaitKind};
+pub(crate) use threads::{Key, Period, Sample};
+use threads::{MAX_WAITS, Out, Threads};
+use tracepoint_reader::{Event, Value};
+
+use crate::sources::{Sources, ThreadId};
+
+/// Maximum number of waits of a thread that are kept until their cause is final, if nothing else needs them.
+const MAX_HELD: usize = 64;
+/// Bits of `common_flags`: the event fired in an interrupt; in work left by one.
+const HARD_INTERRUPT: u64 = 1 << 3;
+const SOFT_INTERRUPT: u64 = 1 << 4;
+/// Bits of `prev_state` that say what a thread waits for; without any of them it is ready. 0x100, for preempted, is not one of them.
+const STATES: u64 = 0xff;
+const UNINTERRUPTIBLE: u64 = 2;
+/// It has ended.
+const EXITED: u64 = 0x10 | 0x20;
+
+/// The threads whose state an event may have changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StateChange {
+    Thread(Key),
+    /// All of a host.
+    Host(u32),
+}
+
+/// The states of all threads of a trace.
+#[derive(Debug)]
+pub(crate) struct Waits {
+    threads: Threads,
+    hosts: HashMap<Option<String>, u32>,
+    /// The thread of each key, preferably of the trace of its process.
+    known: HashMap<Key, ThreadId>,
+    has_switches: bool,
+}
+
+impl Waits {
+    /// Keeps the waits of each thread in detail, so that spans can be divided.
+    pub(crate) fn in_detail() -> Self {
+        Self::new(MAX_WAITS)
+    }
+
+    /// Keeps the waits of each thread until their cause is final.
+    pub(crate) fn of_states() -> Self {
+        Self::new(MAX_HELD)
+    }
+
+    fn new(max_waits: usize) -> Self {
+        Self { threads: Threads::new(max_waits), hosts: HashMap::new(), known: HashMap::new(), has_switches: false }
+    }
+
+    /// The key of the thread that fires an event, in all traces of its host. From now on, [`thread_of`](Self::thread_of) returns this thread, unless
+    /// it belongs to the kernel's trace and the same thread is known from the trace of its process.
+    pub(crate) fn key(&mut self, thread: ThreadId, sources: &Sources) -> Key {
+        let host = &sources.process_of(thread).host;
+        let next = self.hosts.len() as u32;
+        let host = match self.hosts.get(host) {
+            Some(host) => *host,
+            None => *self.hosts.entry(host.clone()).or_insert(next),
+        };
+        let key = (host, sources.thread(thread).tid.unwrap_or_default());
+        match self.known.get_mut(&key) {
+            Some(known) if *known != thread => {
+                let (process, of_known) = (sources.process_of(thread), sources.process_of(*known));
+                if process.program.is_some() || process.pid != of_known.pid {
+                    *known = thread;
+                }
+            }
+            None if key.1 != 0 => {
+                self.known.insert(key, thread);
+            }
+            _ => {}
+        }
+        key
+    }
+
+    /// The thread with a key, if it has fired an event.
+    pub(crate) fn thread_of(&self, key: Key) -> Option<ThreadId> {
+        self.known.get(&key).copied()
+    }
+
+    /// Returns whether the trace has said when threads run.
+    pub(crate) fn has_switches(&self) -> bool {
+        self.has_switches
+    }
+
+    /// Notes an event of the kernel on a thread. Returns the threads that may have changed, or `None` for any other event.
+    pub(crate) fn note(&mut self, event: &Event, key: Key) -> Option<StateChange> {
+        let (time, of) = (event.time_ns, |field: &str| number(event, field));
+        let mut changed = StateChange::Thread(key);
+        match event.name() {
+            "perf:switch" => {
+                self.has_switches = true;
+                match bytes(event, "state") {
+                    b"running" => self.threads.switched_in(key, time),
+                    b"ready" => self.threads.switched_out(key, time, Out::Ready),
+                    _ => self.threads.switched_out(key, time, Out::Blocked { is_uninterruptible: false }),
+                }
+            }
+            "perf:thread" => {
+                self.threads.name(key, bytes(event, "comm"));
+                self.threads.recorded(key, time, bytes(event, "state").first().copied().unwrap_or_default());
+            }
+            "perf:end" => {
+                self.threads.end(key.0, time);
+                changed = StateChange::Host(key.0);
+            }
+            "perf:major_fault" => self.threads.faulted(key),
+            // Of a recording of the kernel alone: it does not say when threads are switched in.
+            "sched:sched_switch" | "sched:sched_waking" if !self.has_switches => return None,
+            "sched:sched_switch" => {
+                let thread = (key.0, of("prev_pid"));
+                self.threads.name(thread, bytes(event, "prev_comm"));
+                let state = of("prev_state") & STATES;
+                let is_uninterruptible = state & UNINTERRUPTIBLE != 0;
+                let out = match state {
+                    0 => Out::Ready,
+                    _ if state & EXITED != 0 => Out::Ended,
+                    _ => Out::Blocked { is_uninterruptible },
+                };
+                self.threads.switched_out(thread, time, out);
+                changed = StateChange::Thread(thread);
+            }
+            "sched:sched_waking" => {
+                let flags = of("common_flags");
+                let woken_by = match key.1 {
+                    _ if flags & HARD_INTERRUPT != 0 => WokenBy::Interrupt,
+                    _ if flags & SOFT_INTERRUPT != 0 => WokenBy::SoftInterrupt,
+                    0 => WokenBy::Interrupt,
+                    _ => WokenBy::Thread,
+                };
+                let thread = (key.0, of("pid"));
+                self.threads.woken(thread, time, woken_by, key);
+                changed = StateChange::Thread(thread);
+            }
+            "raw_syscalls:sys_enter" => {
+                if let Some(Value::Enum(value, labels)) = field(event, "id") {
+                    self.threads.entered(key, labels.labels(value.value).next().unwrap_or("system call"));
+                }
+            }
+            "raw_syscalls:sys_exit" => self.threads.left(key),
+            _ => return None,
+        }
+        Some(changed)
+    }
+
+    /// Notes a sample of the processor.
+    pub(crate) fn sampled(&mut self, key: Key, sample: Sample) {
+        self.threads.sampled(key, sample);
+    }
+
+    /// Notes an event of the thread itself: it runs.
+    pub(crate) fn runs_at(&mut self, key: Key, time: i64) -> StateChange {
+        self.threads.runs_at(key, time);
+        StateChange::Thread(key)
+    }
+
+    /// Notes that events of the kernel of a host are missing between two times.
+    pub(crate) fn lost(&mut self, host: u32, from: i64, until: i64) -> StateChange {
+        self.threads.lost(host, from, until);
+        StateChange::Host(host)
+    }
+
+    /// Takes the periods that are final. To be called after each change.
+    pub(crate) fn take(&mut self, changed: StateChange, mut take: impl FnMut(Key, Period)) {
+        match changed {
+            StateChange::Thread(key) => self.threads.take(key, |period| take(key, period)),
+            StateChange::Host(host) => {
+                let mut all: Vec<_> = self.threads.of_host(host).collect();
+                all.sort_unstable();
+                for key in all {
+                    self.threads.take(key, |period| take(key, period));
+                }
+            }
+        }
+    }
+
+    /// Takes all other periods, until the end of the trace.
+    pub(crate) fn take_rest(&mut self, time: i64, take: impl FnMut(Key, Period)) {
+        self.threads.take_rest(time, take);
+    }
+
+    /// The name of a thread in the events of the kernel.
+    pub(crate) fn name_of(&self, key: Key) -> Option<&str> {
+        self.threads.name_of(key)
+    }
+
+    /// The name of a thread, as far as known, and its id.
+    pub(crate) fn title_of(&self, key: Key) -> String {
+        match self.name_of(key) {
+            Some(name) => format!("{name} [{}]", key.1),
+            None => format!("[{}]", key.1),
+        }
+    }
+}
+
+fn field<'e>(event: &'e Event, name: &str) -> Option<&'e Value> {
+    event.fields.as_ref()?.get(name)
+}
+
+fn number(event: &Event, name: &str) -> u64 {
+    field(event, name).and_then(Value::as_u64).unwrap_or_default()
+}
+
+fn bytes<'e>(event: &'e Event, name: &str) -> &'e [u8] {
+    field(event, name).and_then(Value::as_bytes).unwrap_or_default()
+}
