@@ -39,6 +39,7 @@ Examples:
   tracectl export --perfetto /tmp/trace.pftrace /tmp/trace         open it at https://ui.perfetto.dev
   tracectl export --chrome /tmp/trace.json --since -5s /tmp/trace
   tracectl export --perfetto /tmp/trace.pftrace --counter depth /tmp/trace
+  tracectl export --perfetto /tmp/trace.pftrace -e 'shop:*' /tmp/trace     and the states of `record --waits`
   tracectl export --csv - -e shop:answered --fields path,status /tmp/trace | sort | head
   tracectl export --flame /tmp/trace.svg /tmp/trace
   tracectl export --folded - --stacks calls /tmp/trace | inferno-flamegraph > calls.svg
@@ -47,7 +48,7 @@ Examples:
   tracectl export --csv /tmp/slow.csv --filter 'duration_ns > 10ms' --json /var/tmp/shop.dt
   tracectl export --parquet /srv/traces /tmp/trace                 docs/parquet.md")]
 pub(crate) struct Export {
-    /// Perfetto's protobuf: tracks of processes and threads, slices, instants, counters, flows
+    /// Perfetto's protobuf: tracks of processes and threads, slices, states of threads, instants, counters, flows
     #[arg(long, help_heading = "Formats", value_name = "OUT", group = "format")]
     perfetto: Option<PathBuf>,
     /// JSON for `chrome://tracing`, Perfetto and Speedscope
@@ -277,7 +278,13 @@ fn export(
         if !(selection.includes(&item) || with_code && maps_code(&item)) {
             match selection.wanted_after(&item) {
                 ControlFlow::Break(()) => break,
-                ControlFlow::Continue(()) => continue,
+                ControlFlow::Continue(()) => {
+                    // The states of threads are those of all events in the selected times.
+                    if matches!(&item, Item::Event(event) if selection.times.includes(event.time_ns, event.time_ns)) {
+                        exporter.unselected(&item)?;
+                    }
+                    continue;
+                }
             }
         }
         exporter.item(&item)?;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use tracepoint_reader::{Damage, Event, json};
 
-use crate::format::{Format, LossReport, Needs, Span, SpanEnd, Summary};
+use crate::format::{Format, LossReport, Needs, Span, SpanEnd, Summary, ThreadDetail, ThreadState};
 use crate::plain;
 use crate::sources::{Sources, ThreadId};
 
@@ -16,6 +16,7 @@ use crate::sources::{Sources, ThreadId};
 /// Times are microseconds since the first item, with three decimals; `otherData.origin_ns` is the time of the first item in nanoseconds since the
 /// epoch. Viewers drop negative times, so a span with a missing begin that began before the first item is shown from the first item on, and
 /// `before_us` says how much earlier it began. Damage has no time, and is shown at the first item as well. `pid` and `tid` are omitted if unknown.
+/// The states of a thread are complete slices of a thread of their own, with a `tid` above all thread ids of Linux.
 #[derive(Debug)]
 pub struct Chrome<W: Write> {
     out: W,
@@ -27,6 +28,9 @@ pub struct Chrome<W: Write> {
     named: HashSet<(u32, Option<u64>, bool)>,
     has_elements: bool,
 }
+
+/// Added to the id of a thread for its states: above the largest thread id of Linux.
+const STATES: u64 = 1 << 22;
 
 /// An element of `traceEvents`.
 #[derive(Debug, Serialize)]
@@ -106,6 +110,19 @@ struct Value {
 }
 
 #[derive(Serialize)]
+struct SortIndex {
+    sort_index: u64,
+}
+
+#[derive(Serialize)]
+struct StateArgs<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    call: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    woken_by: Option<&'a str>,
+}
+
+#[derive(Serialize)]
 struct LossArgs {
     events: Option<u64>,
     packets: Option<u64>,
@@ -180,6 +197,23 @@ impl<W: Write> Chrome<W> {
         Ok(Element { ph, name, pid, tid, ..none() })
     }
 
+    /// Names the thread of a thread's states, and puts it next to the thread.
+    fn name_states(&mut self, pid: u32, tid: u64, name: Option<&str>) -> io::Result<()> {
+        let states = tid.saturating_add(STATES);
+        let (key, named) = ((pid, Some(states), name.is_some()), (pid, Some(states), true));
+        if self.named.contains(&named) || !self.named.insert(key) {
+            return Ok(());
+        }
+        let title = name.map_or_else(|| format!("thread {tid} states"), |name| format!("{name} states"));
+        let (pid, args) = (Some(pid), Some(Name { name: &title }));
+        self.element(&Element { ph: "M", name: "thread_name", pid, tid: Some(states), args, ..none() })?;
+        for shown in [tid, states] {
+            let (tid, args) = (Some(shown), Some(SortIndex { sort_index: tid }));
+            self.element(&Element { ph: "M", name: "thread_sort_index", pid, tid, args, ..none() })?;
+        }
+        Ok(())
+    }
+
     /// Draws an arrow from the parent of a span, which is on another thread.
     fn flow(&mut self, span: &Span<'_>, parent: ThreadId, ts: f64, sources: &Sources) -> io::Result<()> {
         let id = Some(format!("{:x}.{:x}", sources.process_of(span.thread).shown_pid.unwrap_or(0), span.id));
@@ -221,7 +255,7 @@ fn none<A>() -> Element<'static, A> {
 
 impl<W: Write> Format for Chrome<W> {
     fn needs(&self) -> Needs {
-        Needs::SLICES
+        Needs { threads: ThreadDetail::States, ..Needs::SLICES }
     }
 
     fn begin(&mut self, first_ns: i64) -> io::Result<()> {
@@ -265,6 +299,18 @@ impl<W: Write> Format for Chrome<W> {
             self.element(&Element { cat, ts: end, id2, ..element })?;
         }
         span.parent_thread.map_or(Ok(()), |parent| self.flow(span, parent, ts, sources))
+    }
+
+    fn thread_state(&mut self, state: &ThreadState<'_>, sources: &Sources) -> io::Result<()> {
+        let ts = Some(self.time(state.begin_ns)?);
+        let name = sources.thread(state.thread).name.as_deref().or(state.thread_name);
+        let element = self.of("X", state.cause.name(), state.thread, sources)?;
+        let Some((pid, tid)) = element.pid.zip(element.tid) else { return Ok(()) };
+        self.name_states(pid, tid, name)?;
+        let (tid, cat) = (Some(tid.saturating_add(STATES)), "thread state");
+        let dur = Some(microseconds(state.end_ns.saturating_sub(state.begin_ns)));
+        let args = Some(StateArgs { call: state.call, woken_by: state.woken_by });
+        self.element(&Element { cat, tid, ts, dur, args, ..element })
     }
 
     fn loss(&mut self, loss: &LossReport<'_>, sources: &Sources) -> io::Result<()> {

@@ -11,7 +11,7 @@ use std::io::{self, Write};
 
 use tracepoint_reader::{Damage, Event};
 
-use crate::format::{Format, LossReport, Needs, Span, SpanEnd, Summary};
+use crate::format::{Format, LossReport, Needs, Span, SpanEnd, Summary, ThreadDetail, ThreadState};
 use crate::plain;
 use crate::sources::{Sources, ThreadId};
 use names::Names;
@@ -35,18 +35,20 @@ const COUNTER: u64 = 4 << 60;
 const LOSS: u64 = 5 << 60;
 /// The track of the whole trace.
 const TRACE: u64 = 6 << 60;
+const STATES: u64 = 7 << 60;
 
 /// Writes a Perfetto trace, for <https://ui.perfetto.dev> and `trace_processor`.
 ///
 /// Each process and each of its threads has a track. Spans are slices on their thread's track; spans that do not [nest](Span::nests) have tracks of
-/// their own below the process. Other events are instants. A span whose parent began on another thread is the end of a flow. Losses are
-/// instants on the track `lost events` of their process. The [`Summary`] is an instant at the end.
+/// their own below the process. Other events are instants. A span whose parent began on another thread is the end of a flow. The states
+/// of a thread are slices on a track `states` below the thread's. Losses are instants on the track `lost events` of their process. The [`Summary`] is an
+/// instant at the end.
 #[derive(Debug)]
 pub struct Perfetto<W: Write> {
     out: W,
     counters: Vec<String>,
     names: Names,
-    /// Tracks with a descriptor. A thread has two entries, without and with its name.
+    /// Tracks with a descriptor. A thread and a process have two entries, without and with their name.
     described: HashSet<(u64, bool)>,
     counter_tracks: Vec<(u64, String)>,
     /// Number of spans with tracks of their own.
@@ -118,7 +120,8 @@ impl<W: Write> Perfetto<W> {
     fn process_track(&mut self, thread: ThreadId, sources: &Sources) -> io::Result<u64> {
         let process = sources.process_of(thread);
         let uuid = PROCESS | process_number(thread, sources);
-        if self.described.insert((uuid, true)) {
+        let is_named = process.program.is_some();
+        if !self.described.contains(&(uuid, true)) && self.described.insert((uuid, is_named)) {
             let descriptor = if let Some(pid) = process.shown_pid {
                 let (pid, process_name) = (pid.cast_signed(), process.program.clone());
                 TrackDescriptor { process: Some(ProcessDescriptor { pid, process_name }), ..TrackDescriptor::default() }
@@ -133,17 +136,32 @@ impl<W: Write> Perfetto<W> {
 
     /// The track of a thread; the track of its process, if the thread or the process id is unknown.
     fn thread_track(&mut self, id: ThreadId, sources: &Sources) -> io::Result<u64> {
+        self.named_thread_track(id, sources.thread(id).name.as_deref(), sources)
+    }
+
+    fn named_thread_track(&mut self, id: ThreadId, name: Option<&str>, sources: &Sources) -> io::Result<u64> {
         let parent = self.process_track(id, sources)?;
-        let thread = sources.thread(id);
-        let Some((pid, tid)) = sources.process_of(id).shown_pid.zip(thread.tid) else { return Ok(parent) };
-        let tid = tid & u64::from(u32::MAX >> 1);
+        let Some((pid, tid)) = thread_number(id, sources) else { return Ok(parent) };
         let uuid = THREAD | u64::from(pid) << 32 | tid;
-        if self.described.insert((uuid, thread.name.is_some())) {
-            let thread_name = thread.name.clone();
+        if !self.described.contains(&(uuid, true)) && self.described.insert((uuid, name.is_some())) {
+            let thread_name = name.map(str::to_owned);
             let thread = Some(ThreadDescriptor { pid: pid.cast_signed(), tid: tid.cast_signed(), thread_name });
             self.describe(TrackDescriptor { uuid, thread, parent_uuid: Some(parent), ..TrackDescriptor::default() })?;
         }
         Ok(uuid)
+    }
+
+    /// The track of the states of a thread; `None` if the thread or the process id is unknown.
+    fn states_track(&mut self, state: &ThreadState<'_>, sources: &Sources) -> io::Result<Option<u64>> {
+        let Some((pid, tid)) = thread_number(state.thread, sources) else { return Ok(None) };
+        let name = sources.thread(state.thread).name.as_deref().or(state.thread_name);
+        let parent_uuid = Some(self.named_thread_track(state.thread, name, sources)?);
+        let uuid = STATES | u64::from(pid) << 32 | tid;
+        if self.described.insert((uuid, true)) {
+            let name = Some("states".to_owned());
+            self.describe(TrackDescriptor { uuid, name, parent_uuid, ..TrackDescriptor::default() })?;
+        }
+        Ok(Some(uuid))
     }
 
     /// A track for one span.
@@ -205,6 +223,12 @@ fn process_number(thread: ThreadId, sources: &Sources) -> u64 {
     sources.process_of(thread).shown_pid.map_or_else(unknown, u64::from)
 }
 
+/// The displayed ids of a thread and its process, if they are known.
+fn thread_number(id: ThreadId, sources: &Sources) -> Option<(u32, u64)> {
+    let tid = sources.thread(id).tid? & u64::from(u32::MAX >> 1);
+    Some((sources.process_of(id).shown_pid?, tid))
+}
+
 /// The id of a flow to a child span, derived from the span's id and its process.
 fn flow(thread: ThreadId, child: u64, sources: &Sources) -> u64 {
     process_number(thread, sources).rotate_left(40) ^ child
@@ -212,7 +236,7 @@ fn flow(thread: ThreadId, child: u64, sources: &Sources) -> u64 {
 
 impl<W: Write> Format for Perfetto<W> {
     fn needs(&self) -> Needs {
-        Needs::SLICES
+        Needs { threads: ThreadDetail::States, ..Needs::SLICES }
     }
 
     fn begin(&mut self, first_ns: i64) -> io::Result<()> {
@@ -255,6 +279,18 @@ impl<W: Write> Format for Perfetto<W> {
         Ok(())
     }
 
+    fn thread_state(&mut self, state: &ThreadState<'_>, sources: &Sources) -> io::Result<()> {
+        let Some(track) = self.states_track(state, sources)? else { return Ok(()) };
+        let mut begin = self.track_event(EventType::SliceBegin, state.cause.name(), "thread state", track);
+        for (name, value) in [("call", state.call), ("woken_by", state.woken_by)] {
+            let annotation = value.map(|text| self.names.annotation(name, AnnotationValue::Text(text.to_owned())));
+            begin.debug_annotations.extend(annotation);
+        }
+        self.packet(Some(timestamp(state.begin_ns)), Data::TrackEvent(begin))?;
+        let end = TrackEvent { r#type: EventType::SliceEnd as i32, track_uuid: track, ..TrackEvent::default() };
+        self.packet(Some(timestamp(state.end_ns)), Data::TrackEvent(end))
+    }
+
     fn loss(&mut self, loss: &LossReport<'_>, sources: &Sources) -> io::Result<()> {
         let parent_uuid = Some(self.process_track(loss.thread, sources)?);
         let uuid = LOSS | process_number(loss.thread, sources);
@@ -285,6 +321,7 @@ impl<W: Write> Format for Perfetto<W> {
             ("spans_without_begin", summary.spans_without_begin),
             ("lost_events", *lost_events),
             ("losses_of_unknown_size", *losses_of_unknown_size),
+            ("thread_states", summary.thread_states),
             ("damage", *damage),
         ];
         self.instant(track, range.map_or(0, |(_, last)| last), &annotations)?;

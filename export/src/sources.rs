@@ -195,9 +195,12 @@ impl Sources {
     fn add_process(&mut self, stream: &Stream, pid: Option<u64>, origin: &Origin<'_>) -> u32 {
         let host = origin.host.map(str::to_owned);
         let program = origin.program.map(str::to_owned);
-        let same =
-            self.processes.iter().find(|known| known.pid == pid && known.host == host && known.program == program);
-        let shown_pid = match same {
+        let of_host = || self.processes.iter().filter(|known| known.pid == pid && known.host == host);
+        let same = of_host().find(|known| known.program == program);
+        // A trace of the kernel does not have the names of processes.
+        let is_named = |known: &Process| of_host().any(|it| it.program.is_some() && it.shown_pid == known.shown_pid);
+        let may_be_same = |known: &&Process| program.is_none() || known.program.is_none() && !is_named(known);
+        let shown_pid = match same.or_else(|| of_host().find(may_be_same)) {
             Some(same) => same.shown_pid,
             None => pid.map(|pid| self.free_pid(u32::try_from(pid).unwrap_or(FIRST_SHOWN_PID))),
         };

@@ -1,6 +1,7 @@
 //! `record --kernel`: kernel events in the trace. These tests need root, and a kernel with perf and tracefs.
 
 mod samples;
+mod states;
 mod waits;
 
 use super::{Outcome, PAUSE, Place, is_traced, kill, program, until};

@@ -19,3 +19,5 @@ mod parents;
 mod perfetto;
 mod samples;
 mod spans;
+mod states;
+mod threads;

@@ -22,7 +22,7 @@ tracepoint::define_trace! {
     measured(cause: &str, nanoseconds: u64, delay: u64) { cause, nanoseconds, delay }
 }
 
-const HOLDER: &str = "lock-holder";
+pub(super) const HOLDER: &str = "lock-holder";
 const WRITER: &str = "pipe-writer";
 
 /// Returns the processor time of this thread.
@@ -59,7 +59,7 @@ fn locked(lock: &Arc<Mutex<()>>) {
 }
 
 /// In a traced process, waits for known causes until the input ends, and returns true.
-fn is_traced() -> bool {
+pub(super) fn is_traced() -> bool {
     if env::var_os(TRACED).is_none() {
         return false;
     }
@@ -149,7 +149,7 @@ fn compare(place: &Place, causes: [(&str, &str); 4]) -> Result<[Vec<Divided>; 4]
     Ok(found)
 }
 
-const RECORD: [&str; 8] = ["record", "-e", "waits:*", "--waits", "--duration", "1s", "-o", "out"];
+pub(super) const RECORD: [&str; 8] = ["record", "-e", "waits:*", "--waits", "--duration", "1s", "-o", "out"];
 
 #[test]
 fn causes_are_those_that_the_program_has_and_measures() -> Outcome {
