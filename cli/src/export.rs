@@ -17,13 +17,15 @@ use crate::view::{Selection, report_unfinished};
 use clap::{ArgGroup, Args};
 use flame::FlameGraph;
 use serde_json::json;
-use stacks::{NO_SAMPLES, NO_SPANS, Stacks};
+use stacks::{NO_SAMPLES, NO_SPANS, NO_WAITS, Stacks};
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use target::Target;
-use tracepoint_export::{Chrome, Csv, Exporter, FoldedStacks, Format, Otlp, Perfetto, Summary, maps_code};
+use tracepoint_export::{
+    Chrome, Csv, Exporter, FoldedStacks, Format, Otlp, Perfetto, Summary, maps_code, shows_states,
+};
 use tracepoint_reader::{Item, Trace};
 use tracepoint_session_spec::check_fields;
 use tracepoint_session_spec::glob::Glob;
@@ -44,6 +46,7 @@ Examples:
   tracectl export --flame /tmp/trace.svg /tmp/trace
   tracectl export --folded - --stacks calls /tmp/trace | inferno-flamegraph > calls.svg
   tracectl export --flame /tmp/request.svg --span 'shop:request' /tmp/trace      docs/samples.md
+  tracectl export --flame /tmp/off-cpu.svg --stacks waits --span 'shop:request' /tmp/trace      docs/waits.md
   tracectl export --otlp /tmp/spans.jsonl /tmp/trace
   tracectl export --csv /tmp/slow.csv --filter 'duration_ns > 10ms' --json /var/tmp/shop.dt
   tracectl export --parquet /srv/traces /tmp/trace                 docs/parquet.md")]
@@ -93,11 +96,11 @@ pub(crate) struct Export {
     /// Also draw the numbers in these fields as counters: --perfetto and --chrome
     #[arg(long, help_heading = "Form of the output", value_name = "FIELD,…", value_delimiter = ',', conflicts_with_all = ["csv", "folded", "flame", "otlp", "otlp_protobuf"])]
     counter: Vec<String>,
-    /// The source of stacks for --folded and --flame: spans, in nanoseconds; counted calls, in channels with the context `CallStack`; or samples of
-    /// the processor (`record --samples`) [default: samples, if the trace has any, or else spans]
+    /// The source of stacks for --folded and --flame: spans, in nanoseconds; counted calls, in channels with the context `CallStack`; samples of
+    /// the processor (`record --samples`); or waits of threads (`record --waits`), in nanoseconds by spans and cause [default: samples, if the trace has any, or else spans]
     #[arg(long, help_heading = "Form of the output", value_name = "OF", value_enum, conflicts_with_all = ["csv", "perfetto", "chrome", "otlp", "otlp_protobuf"])]
     stacks: Option<Stacks>,
-    /// Only samples of threads inside a span with this `provider:name`, with `*`, `?` and `[a-z]`: --folded and --flame
+    /// Only samples or waits of threads inside a span with this `provider:name`, with `*`, `?` and `[a-z]`: --folded and --flame
     #[arg(long, help_heading = "Form of the output", value_name = "NAME", value_parser = glob, conflicts_with_all = ["csv", "perfetto", "chrome", "otlp", "otlp_protobuf", "parquet"])]
     span: Option<Glob>,
 }
@@ -132,13 +135,14 @@ impl Export {
 
         let has_stacks = self.folded.is_some() || self.flame.is_some();
         let stacks = has_stacks.then(|| Stacks::choose(self.stacks, &trace)).transpose()?;
-        if self.span.is_some() && stacks != Some(Stacks::Samples) {
-            return Err(Failure::Usage(format!("`--span` selects samples, and there are none: {NO_SAMPLES}")));
+        if self.span.is_some() && !matches!(stacks, Some(Stacks::Samples | Stacks::Waits)) {
+            return Err(Failure::Usage(format!(
+                "`--span` selects samples, and there are none: {NO_SAMPLES}; or waits, with `--stacks waits`: {NO_WAITS}"
+            )));
         }
         let (target, out) = Target::create(path)?;
         let format = self.format(out, &trace, &selection, stacks);
-        let with_code = stacks == Some(Stacks::Samples);
-        let exported = export(&trace, range, &mut selection, with_code, Exporter::new(format));
+        let exported = export(&trace, range, &mut selection, stacks, Exporter::new(format));
         let ExportResult { summary, unchecked } = target.keep(exported)?;
         self.report(path, &summary)?;
         if self.folded.is_some()
@@ -186,13 +190,17 @@ impl Export {
         } else if self.otlp_protobuf.is_some() {
             Box::new(Otlp::protobuf(out))
         } else if let Some(stacks) = stacks {
-            let out = if self.flame.is_some() { Box::new(FlameGraph::new(out, stacks.unit())) } else { out };
+            let out = if self.flame.is_some() { Box::new(FlameGraph::new(out, stacks)) } else { out };
             match stacks {
                 Stacks::Spans => Box::new(FoldedStacks::of_spans(out)),
                 Stacks::Calls => Box::new(FoldedStacks::of_call_stacks(out)),
                 Stacks::Samples => Box::new(match self.span.clone() {
                     Some(span) => FoldedStacks::of_samples_inside(out, move |name| span.matches_str(name)),
                     None => FoldedStacks::of_samples(out),
+                }),
+                Stacks::Waits => Box::new(match self.span.clone() {
+                    Some(span) => FoldedStacks::of_waits_inside(out, move |name| span.matches_str(name)),
+                    None => FoldedStacks::of_waits(out),
                 }),
             }
         } else {
@@ -264,10 +272,17 @@ fn export(
     trace: &Trace,
     range: Option<(i64, i64)>,
     selection: &mut Selection,
-    with_code: bool,
+    stacks: Option<Stacks>,
     mut exporter: Exporter<Box<dyn Format>>,
 ) -> io::Result<ExportResult> {
-    if let Some(since) = selection.times.since.filter(|_| with_code) {
+    // Items that are needed although they are not selected.
+    let times = selection.times;
+    let is_needed = |item: &Item| match (stacks, item) {
+        (Some(Stacks::Samples), _) => maps_code(item),
+        (Some(Stacks::Waits), Item::Event(event)) => shows_states(item) && times.includes(event.time_ns, event.time_ns),
+        _ => false,
+    };
+    if let Some(since) = selection.times.since.filter(|_| stacks == Some(Stacks::Samples)) {
         exporter.code_before(trace, since)?;
     }
     let mut line = LiveLine::new();
@@ -275,7 +290,7 @@ fn export(
     let (begin, end) = (selection.times.since.unwrap_or(begin), selection.times.until.unwrap_or(end));
     let mut items = trace.items_since(selection.times.since.unwrap_or(i64::MIN));
     for item in items.by_ref() {
-        if !(selection.includes(&item) || with_code && maps_code(&item)) {
+        if !(selection.includes(&item) || is_needed(&item)) {
             match selection.wanted_after(&item) {
                 ControlFlow::Break(()) => break,
                 ControlFlow::Continue(()) => {

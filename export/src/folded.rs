@@ -7,7 +7,8 @@ use tracepoint_reader::text::is_control;
 use tracepoint_reader::{Damage, Event, SpanPart, StructValue, Value};
 
 use crate::format::{Format, LossReport, Needs, Span, Summary};
-use crate::inside::SelectedSpans;
+use crate::inside::{NameSelection, SelectedSpans};
+use crate::off_cpu::OffCpu;
 use crate::samples::Samples;
 use crate::sources::{Sources, ThreadId};
 use crate::symbols::SymbolTable;
@@ -37,6 +38,7 @@ enum Source {
     Spans(Times),
     Calls(Calls),
     Samples(Box<Samples>, Option<SelectedSpans>),
+    Waits(Box<OffCpu>),
 }
 
 #[derive(Debug, Default)]
@@ -107,7 +109,17 @@ impl<W: Write> FoldedStacks<W> {
 
     /// Counts only the samples of threads inside a span whose name `select` accepts. An asynchronous span is inside its polls.
     pub fn of_samples_inside(out: W, select: impl Fn(&str) -> bool + 'static) -> Self {
-        Self { out, source: Source::Samples(Box::default(), Some(SelectedSpans::new(Box::new(select)))) }
+        Self { out, source: Source::Samples(Box::default(), Some(SelectedSpans::new(NameSelection::new(select)))) }
+    }
+
+    /// Sums the time in nanoseconds in which threads did not run (`tracectl record --waits`), by their open spans, by cause and by system call.
+    pub fn of_waits(out: W) -> Self {
+        Self { out, source: Source::Waits(Box::new(OffCpu::new(None))) }
+    }
+
+    /// Sums only the time of threads inside a span whose name `select` accepts. An asynchronous span is inside its polls.
+    pub fn of_waits_inside(out: W, select: impl Fn(&str) -> bool + 'static) -> Self {
+        Self { out, source: Source::Waits(Box::new(OffCpu::new(Some(NameSelection::new(select))))) }
     }
 }
 
@@ -182,11 +194,25 @@ fn write_samples(samples: &mut Samples, out: &mut impl Write, sources: &Sources)
     if more > 0 { line(out, ["[further stacks]"], more) } else { Ok(()) }
 }
 
+fn write_waits(waits: &mut OffCpu, out: &mut impl Write, sources: &Sources) -> io::Result<()> {
+    let (rows, more) = waits.finish(sources);
+    // The kernel's trace of a process is another process.
+    let mut folded: BTreeMap<(String, Vec<&str>), u64> = BTreeMap::new();
+    for ((process, frames), time) in rows {
+        let sum = folded.entry((program(sources, process), frames)).or_default();
+        *sum = sum.saturating_add(time);
+    }
+    for ((program, frames), time) in folded {
+        line(out, [program.as_str()].into_iter().chain(frames), time)?;
+    }
+    if more > 0 { line(out, ["[further stacks]"], more) } else { Ok(()) }
+}
+
 impl<W: Write> Format for FoldedStacks<W> {
     fn needs(&self) -> Needs {
         match self.source {
             Source::Spans(_) => Needs::TIMES,
-            Source::Samples(_, Some(_)) => Needs::SLICES,
+            Source::Samples(_, Some(_)) | Source::Waits(_) => Needs::SLICES,
             Source::Calls(_) | Source::Samples(_, None) => Needs::EVENTS,
         }
     }
@@ -195,6 +221,9 @@ impl<W: Write> Format for FoldedStacks<W> {
         if let Source::Samples(samples, spans) = &mut self.source {
             let is_selected = spans.as_ref().is_none_or(|spans| spans.is_inside(thread, sources));
             samples.add(event, sources.thread(thread).process, is_selected);
+        }
+        if let Source::Waits(waits) = &mut self.source {
+            waits.event(event, thread, sources);
         }
         if let Source::Calls(calls) = &mut self.source {
             let Some(addresses) = addresses(event) else {
@@ -214,8 +243,10 @@ impl<W: Write> Format for FoldedStacks<W> {
     }
 
     fn span_event(&mut self, event: &Event, part: SpanPart, thread: ThreadId, sources: &Sources) -> io::Result<()> {
-        if let Source::Samples(_, Some(spans)) = &mut self.source {
-            spans.add(event, part, thread, sources);
+        match &mut self.source {
+            Source::Samples(_, Some(spans)) => spans.add(event, part, thread, sources),
+            Source::Waits(waits) => waits.span_event(event, part, thread, sources),
+            _ => {}
         }
         Ok(())
     }
@@ -231,9 +262,11 @@ impl<W: Write> Format for FoldedStacks<W> {
         Ok(())
     }
 
-    fn loss(&mut self, loss: &LossReport<'_>, _sources: &Sources) -> io::Result<()> {
-        if let Source::Calls(calls) = &mut self.source {
-            calls.lost = calls.lost.saturating_add(loss.events.unwrap_or(0));
+    fn loss(&mut self, loss: &LossReport<'_>, sources: &Sources) -> io::Result<()> {
+        match &mut self.source {
+            Source::Calls(calls) => calls.lost = calls.lost.saturating_add(loss.events.unwrap_or(0)),
+            Source::Waits(waits) => waits.loss(loss, sources),
+            _ => {}
         }
         Ok(())
     }
@@ -247,6 +280,7 @@ impl<W: Write> Format for FoldedStacks<W> {
             Source::Spans(times) => times.write(&mut self.out, sources)?,
             Source::Calls(calls) => calls.write(&mut self.out, sources)?,
             Source::Samples(samples, _) => write_samples(samples, &mut self.out, sources)?,
+            Source::Waits(waits) => write_waits(waits, &mut self.out, sources)?,
         }
         self.out.flush()
     }

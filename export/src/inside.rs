@@ -13,9 +13,30 @@ const MAX_OPEN: usize = 1 << 18;
 /// A thread of any trace: its host, and its id.
 type Key = (Option<String>, Option<u64>);
 
+/// Selected names of spans.
+pub(crate) struct NameSelection(Box<dyn Fn(&str) -> bool>);
+
+impl NameSelection {
+    pub(crate) fn new(select: impl Fn(&str) -> bool + 'static) -> Self {
+        Self(Box::new(select))
+    }
+
+    /// Returns whether the name of a span is selected, or that of the asynchronous span of which it is a poll.
+    pub(crate) fn selects(&self, name: &str) -> bool {
+        (self.0)(name) || name.strip_suffix("_poll").is_some_and(&self.0)
+    }
+}
+
+impl fmt::Debug for NameSelection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("NameSelection")
+    }
+}
+
 /// The open spans with selected names.
+#[derive(Debug)]
 pub(crate) struct SelectedSpans {
-    select: Box<dyn Fn(&str) -> bool>,
+    select: NameSelection,
     /// Whether spans of a name are selected: synchronous ones, and the polls of asynchronous ones.
     names: HashMap<String, bool>,
     /// The thread of each, by process and id.
@@ -24,14 +45,8 @@ pub(crate) struct SelectedSpans {
     inside: HashMap<Key, u64>,
 }
 
-impl fmt::Debug for SelectedSpans {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SelectedSpans").field("open", &self.open).finish_non_exhaustive()
-    }
-}
-
 impl SelectedSpans {
-    pub(crate) fn new(select: Box<dyn Fn(&str) -> bool>) -> Self {
+    pub(crate) fn new(select: NameSelection) -> Self {
         Self { select, names: HashMap::new(), open: HashMap::new(), inside: HashMap::new() }
     }
 
@@ -42,9 +57,7 @@ impl SelectedSpans {
     /// Notes the begin or the end of a span.
     pub(crate) fn add(&mut self, event: &Event, part: SpanPart, thread: ThreadId, sources: &Sources) {
         let Some((name, _)) = event.class.span() else { return };
-        let Some(id) = event.fields.as_ref().and_then(|fields| fields.get("span_id")).and_then(Value::as_u64) else {
-            return;
-        };
+        let Some(id) = span_id(event) else { return };
         let id = (sources.thread(thread).process, id);
         if part == SpanPart::End {
             if let Some(count) = self.open.remove(&id).and_then(|key| self.inside.get_mut(&key)) {
@@ -53,10 +66,8 @@ impl SelectedSpans {
             return;
         }
         let select = &self.select;
-        let is_selected = *self.names.entry(name.to_owned()).or_insert_with(|| match name.strip_suffix("_poll") {
-            Some(whole) => select(whole) || select(name),
-            None => select(name) && !has_polls(event, name),
-        });
+        let is_selected =
+            *self.names.entry(name.to_owned()).or_insert_with(|| select.selects(name) && !has_polls(event, name));
         if is_selected && self.open.len() < MAX_OPEN {
             let key = key(thread, sources);
             *self.inside.entry(key.clone()).or_default() += 1;
@@ -69,7 +80,13 @@ fn key(thread: ThreadId, sources: &Sources) -> Key {
     (sources.process_of(thread).host.clone(), sources.thread(thread).tid)
 }
 
-fn has_polls(event: &Event, name: &str) -> bool {
+/// The id of the span that an event begins or ends.
+pub(crate) fn span_id(event: &Event) -> Option<u64> {
+    event.fields.as_ref()?.get("span_id").and_then(Value::as_u64)
+}
+
+/// Returns whether the polls of a span are spans themselves.
+pub(crate) fn has_polls(event: &Event, name: &str) -> bool {
     let polls = format!("{name}_poll_begin");
     event.stream.metadata.streams().flat_map(|class| class.events.values()).any(|class| class.name == polls)
 }

@@ -7,9 +7,10 @@
 //!
 //! Use this crate directly to export traces from a program of your own; `tracectl export` is the command.
 //!
-//! All formats share `spans`, which pairs and nests spans; `waits`, which finds out what threads do, and `states`, which passes it on; `sources`, which numbers processes, threads and paths of spans; `symbols`, which names
-//! the functions of call stacks from the code mappings in the metadata; `samples`, which counts samples of the processor by their call stacks; and
-//! `plain`, which reduces values to the types that formats have.
+//! Formats share `spans`, which pairs and nests spans; `waits`, which follows the states of threads, and `states`, which passes them to formats;
+//! `sources`, which numbers processes, threads and paths of spans; `symbols`, which names the functions of call stacks from the code mappings in the
+//! metadata; `samples`, which counts samples of the processor by their call stacks; `off_cpu`, which sums waits by spans; and `plain`, which reduces
+//! values to the types that formats have.
 //!
 //! ```no_run
 //! use std::{fs::File, io::BufWriter};
@@ -34,6 +35,7 @@ mod exporter;
 mod folded;
 mod format;
 mod inside;
+mod off_cpu;
 mod otlp;
 mod perfetto;
 mod plain;
@@ -56,5 +58,5 @@ pub use perfetto::Perfetto;
 pub use samples::maps_code;
 pub use sources::{Process, Sources, Thread, ThreadId};
 pub use times::TimeTree;
-pub use waits::{Cause, Division, SpanTime, WaitKind};
+pub use waits::{Cause, Division, SpanTime, WaitKind, shows_states};
 pub use why::{Children, FunctionSamples, Reasons, SlowSpan, SpanGroup, Why};

@@ -19,7 +19,7 @@ pub(crate) use spans::SpanTimes;
 pub use spans::{SpanTime, WaitKind};
 pub(crate) use threads::{Key, Period, Sample};
 use threads::{MAX_WAITS, Out, Threads};
-use tracepoint_reader::{Event, Value};
+use tracepoint_reader::{Event, Item, Value};
 
 use crate::sources::{Sources, ThreadId};
 
@@ -179,6 +179,11 @@ impl Waits {
         StateChange::Host(host)
     }
 
+    /// Sets [`Period::tag`] for the waits of a thread that end from now on.
+    pub(crate) fn tag(&mut self, key: Key, tag: u32) {
+        self.threads.tag(key, tag);
+    }
+
     /// Takes the periods that are final. To be called after each change.
     pub(crate) fn take(&mut self, changed: StateChange, mut take: impl FnMut(Key, Period)) {
         match changed {
@@ -210,6 +215,21 @@ impl Waits {
             None => format!("[{}]", key.1),
         }
     }
+}
+
+/// Returns whether the states of threads follow from an item. An export of off-CPU stacks needs all such items.
+pub fn shows_states(item: &Item) -> bool {
+    let names = [
+        "perf:switch",
+        "perf:thread",
+        "perf:end",
+        "perf:major_fault",
+        "sched:sched_switch",
+        "sched:sched_waking",
+        "raw_syscalls:sys_enter",
+        "raw_syscalls:sys_exit",
+    ];
+    matches!(item, Item::Event(event) if names.contains(&event.name()))
 }
 
 fn field<'e>(event: &'e Event, name: &str) -> Option<&'e Value> {

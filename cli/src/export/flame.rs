@@ -1,6 +1,6 @@
 //! A flame graph, drawn from folded stacks once all of them are known.
 
-use super::stacks::NO_SPANS;
+use super::stacks::Stacks;
 use inferno::flamegraph::{Options, from_reader};
 use std::io::{self, Write};
 
@@ -8,12 +8,12 @@ use std::io::{self, Write};
 pub(super) struct FlameGraph<W: Write> {
     folded: Vec<u8>,
     out: W,
-    unit: &'static str,
+    stacks: Stacks,
 }
 
 impl<W: Write> FlameGraph<W> {
-    pub(super) fn new(out: W, unit: &'static str) -> Self {
-        Self { folded: Vec::new(), out, unit }
+    pub(super) fn new(out: W, stacks: Stacks) -> Self {
+        Self { folded: Vec::new(), out, stacks }
     }
 }
 
@@ -25,10 +25,11 @@ impl<W: Write> Write for FlameGraph<W> {
     fn flush(&mut self) -> io::Result<()> {
         let mut options = Options::default();
         "tracectl export --flame".clone_into(&mut options.title);
-        self.unit.clone_into(&mut options.count_name);
+        self.stacks.unit().clone_into(&mut options.count_name);
         let folded = std::mem::take(&mut self.folded);
         if folded.is_empty() {
-            let message = format!("there is no span or call stack to draw among the selected events: {NO_SPANS}");
+            let (nothing, advice) = self.stacks.nothing();
+            let message = format!("there is {nothing} among the selected events: {advice}");
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
         from_reader(&mut options, folded.as_slice(), &mut self.out)?;

@@ -12,6 +12,7 @@ pub(super) enum Stacks {
     Spans,
     Calls,
     Samples,
+    Waits,
 }
 
 /// The context with the call stack of an event.
@@ -26,8 +27,12 @@ pub(super) const NO_CALLS: &str = "record the call stacks of a program that is b
 pub(super) const NO_SAMPLES: &str =
     "record samples of the processor: `tracectl record --samples 99/s` (docs/samples.md)";
 
+pub(super) const NO_WAITS: &str = "record when threads run: `tracectl record --waits` (docs/waits.md)";
+
 /// The event of a sample of the processor.
 const SAMPLE: &str = "perf:sample";
+/// The event of a switch of threads.
+const SWITCH: &str = "perf:switch";
 
 fn has_call_stacks(stream: &StreamClass) -> bool {
     let contexts = stream.events.values().map(|event| &event.context).chain([&stream.event_context]);
@@ -43,9 +48,13 @@ impl Stacks {
         let streams = || trace.metadata().flat_map(|(_, metadata): (_, &Metadata)| metadata.streams());
         let has_spans = || streams().flat_map(|stream| stream.events.values()).any(|event| event.span().is_some());
         let has_calls = || streams().any(|stream| has_call_stacks(stream));
-        let has_samples = || streams().flat_map(|stream| stream.events.values()).any(|event| event.name == SAMPLE);
+        let has = |name: &str| streams().flat_map(|stream| stream.events.values()).any(|event| event.name == name);
+        let has_samples = || has(SAMPLE);
         match asked {
             Some(Self::Samples) if !has_samples() => message::note(&format!("the trace has no samples: {NO_SAMPLES}")),
+            Some(Self::Waits) if !has(SWITCH) => {
+                message::note(&format!("the trace does not say when threads ran: {NO_WAITS}"));
+            }
             None if has_samples() => return Ok(Self::Samples),
             Some(Self::Calls) if !has_calls() => message::note(&format!("no event has a call stack: {NO_CALLS}")),
             None if has_spans() => return Ok(Self::Spans),
@@ -59,9 +68,19 @@ impl Stacks {
         Ok(asked.unwrap_or(Self::Calls))
     }
 
+    /// Describes a picture without any stack, and the advice for it.
+    pub(super) fn nothing(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Spans => ("no span or call stack to draw", NO_SPANS),
+            Self::Calls => ("no call stack to draw", NO_CALLS),
+            Self::Samples => ("no sample to draw", NO_SAMPLES),
+            Self::Waits => ("no wait of a thread to draw", NO_WAITS),
+        }
+    }
+
     pub(super) fn unit(self) -> &'static str {
         match self {
-            Self::Spans => "ns",
+            Self::Spans | Self::Waits => "ns",
             Self::Calls => "events",
             Self::Samples => "samples",
         }

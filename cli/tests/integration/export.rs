@@ -136,6 +136,12 @@ fn invalid_requests_are_refused_and_leave_no_file() {
     let (code, _, stderr) = run(&["--flame", name, "-e", "till:item"], &directory);
     assert!(code == Some(3) && stderr.contains("there is no span or call stack to draw") && !out.exists(), "{stderr}");
     assert!(!stderr.contains("room") && stderr.contains("`span!` or `#[traced]`"), "{stderr}");
+    let (code, _, stderr) = run(&["--flame", name, "--stacks", "waits"], &directory);
+    assert!(code == Some(3) && stderr.contains("there is no wait of a thread to draw") && !out.exists(), "{stderr}");
+    let (code, stdout, stderr) = run(&["--folded", "-", "--stacks", "waits"], &directory);
+    assert!(code == Some(0) && stdout.is_empty() && stderr.contains("`tracectl record --waits`"), "{stderr}");
+    let (code, _, stderr) = run(&["--folded", name, "--stacks", "spans", "--span", "till:*"], &directory);
+    assert!(code == Some(2) && stderr.contains("with `--stacks waits`") && !out.exists(), "{stderr}");
     let (code, _, stderr) = run(&["--folded", "-", "-e", "till:item"], &directory);
     assert!(code == Some(0) && stderr.contains("no span has ended among the selected events"), "{stderr}");
     let (code, _, stderr) = run(&["--folded", "-", "--stacks", "calls"], &directory);

@@ -36,6 +36,8 @@ pub(super) struct Wait {
     pub(super) call: Option<Arc<str>>,
     /// The thread that ended it, and what that one did meanwhile.
     pub(super) woken_by: Option<(Key, Box<Division>)>,
+    /// The tag of the thread at its end.
+    tag: u32,
 }
 
 /// A period of a thread, with its final cause.
@@ -48,11 +50,13 @@ pub(crate) struct Period {
     pub(crate) call: Option<Arc<str>>,
     /// The thread that ended the wait.
     pub(crate) woken_by: Option<Key>,
+    /// The tag of the thread during the wait.
+    pub(crate) tag: u32,
 }
 
 impl Period {
-    fn new(from: i64, to: i64, cause: Cause) -> Self {
-        Self { from, to, cause, call: None, woken_by: None }
+    fn new(from: i64, to: i64, cause: Cause, tag: u32) -> Self {
+        Self { from, to, cause, call: None, woken_by: None, tag }
     }
 }
 
@@ -108,6 +112,8 @@ struct Thread {
     /// The number of waits that have been taken as periods, and until when.
     taken: u64,
     taken_until: i64,
+    /// The tag of the waits that end from now on.
+    tag: u32,
     /// Maximum number of waits that are kept in detail.
     max_waits: usize,
 }
@@ -141,6 +147,7 @@ impl Thread {
             explained: 0,
             taken: 0,
             taken_until: i64::MIN,
+            tag: 0,
             max_waits,
         }
     }
@@ -172,7 +179,7 @@ impl Thread {
                     self.dropped += 1;
                 }
                 let call = self.call.clone().filter(|_| !matches!(cause, Cause::Ready | Cause::Unknown));
-                self.waits.push_back(Wait { from, to: time, cause, call, woken_by });
+                self.waits.push_back(Wait { from, to: time, cause, call, woken_by, tag: self.tag });
             }
         }
         self.state = state;
@@ -194,13 +201,13 @@ impl Thread {
             if may_change && !is_over && self.number_of_waits() - self.taken < self.max_waits as u64 {
                 return;
             }
-            let Wait { from, to, cause, .. } = *wait;
+            let Wait { from, to, cause, tag, .. } = *wait;
             if self.taken_until < from {
-                take(Period::new(self.taken_until, from, Cause::Running));
+                take(Period::new(self.taken_until, from, Cause::Running, tag));
             }
             if cause != Cause::Unknown {
                 let woken_by = wait.woken_by.as_ref().map(|(key, _)| *key);
-                take(Period { call: wait.call.clone(), woken_by, ..Period::new(from, to, cause) });
+                take(Period { call: wait.call.clone(), woken_by, ..Period::new(from, to, cause, tag) });
             }
             (self.taken, self.taken_until) = (self.taken + 1, to);
         }
@@ -213,11 +220,11 @@ impl Thread {
         // What was not a wait before was running.
         let ran_until = if current == Cause::Running { time } else { self.since };
         if self.since != i64::MIN && self.taken_until < ran_until {
-            take(Period::new(self.taken_until, ran_until, Cause::Running));
+            take(Period::new(self.taken_until, ran_until, Cause::Running, self.tag));
         }
         if !matches!(current, Cause::Running | Cause::Unknown) && self.since < time {
             let call = self.call.clone().filter(|_| current != Cause::Ready);
-            take(Period { call, ..Period::new(self.since, time, current) });
+            take(Period { call, ..Period::new(self.since, time, current, self.tag) });
         }
     }
 
@@ -275,6 +282,13 @@ impl Threads {
     /// Keeps at most so many waits of a thread in detail.
     pub(super) fn new(max_waits: usize) -> Self {
         Self { all: HashMap::new(), max_waits, lost: HashMap::new(), calls: HashMap::new() }
+    }
+
+    /// Sets the tag of the waits of a thread that end from now on.
+    pub(super) fn tag(&mut self, key: Key, tag: u32) {
+        if let Some(thread) = self.thread(key) {
+            thread.tag = tag;
+        }
     }
 
     /// Takes the periods of a thread whose cause is final, in the order of times.

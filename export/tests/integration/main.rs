@@ -14,6 +14,7 @@ mod decoder;
 mod fields;
 mod folded;
 mod no_process;
+mod off_cpu;
 mod otlp;
 mod parents;
 mod perfetto;

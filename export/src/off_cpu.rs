@@ -1,0 +1,234 @@
+//! The time in which threads did not run, by the spans that were open on them, and by cause.
+//!
+//! Each thread has a stack of its open spans. While a thread does not run, its stack does not change, so the whole wait belongs to one stack. The waits
+//! inside a span therefore add up to the division of its time by `Why`. An asynchronous span is in the stack while it is polled.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use tracepoint_reader::{Event, SpanPart};
+
+use crate::format::LossReport;
+use crate::inside::{NameSelection, has_polls, span_id};
+use crate::samples::MAPPING;
+use crate::sources::{Sources, ThreadId};
+use crate::waits::{Cause, Key, Period, StateChange, Waits};
+
+/// Maximum number of open spans. Further ones are ignored.
+const MAX_OPEN: usize = 1 << 18;
+/// Maximum number of different stacks of spans, and of spans in a stack. A further span is not in it.
+const MAX_STACKS: usize = 1 << 17;
+const MAX_DEPTH: u32 = 512;
+/// Maximum number of different stacks of spans, causes and system calls. The time of further ones is summed up.
+const MAX_ROWS: usize = 1 << 18;
+/// The frame of the time in no span.
+const NO_SPAN: &str = "[no span]";
+
+/// An open span: its process and its id, its name, and the stack that ends with it.
+#[derive(Debug)]
+struct Open {
+    id: (u32, u64),
+    name: Arc<str>,
+    stack: u32,
+}
+
+/// A stack of spans: the stack without its last span, and the name of that one.
+#[derive(Debug)]
+struct Stack {
+    outer: u32,
+    name: Arc<str>,
+    depth: u32,
+    /// True if one of its spans is selected.
+    is_selected: bool,
+}
+
+/// A row of the result: a process, a stack of spans, a cause, and a system call.
+type Row = (u32, u32, Cause, Option<Arc<str>>);
+
+/// The waits of threads by their spans.
+#[derive(Debug)]
+pub(crate) struct OffCpu {
+    waits: Waits,
+    select: Option<NameSelection>,
+    /// The names of spans; `None` for an asynchronous one, whose polls are in stacks instead.
+    names: HashMap<String, Option<Arc<str>>>,
+    open: HashMap<Key, Vec<Open>>,
+    /// The threads of the open spans.
+    threads: HashMap<(u32, u64), Key>,
+    /// The first one is the empty one.
+    stacks: Vec<Stack>,
+    known: HashMap<(u32, Arc<str>), u32>,
+    rows: HashMap<Row, u64>,
+    more: u64,
+    last_ns: i64,
+}
+
+impl OffCpu {
+    /// Sums the waits of all times, or of the times inside spans with selected names.
+    pub(crate) fn new(select: Option<NameSelection>) -> Self {
+        let empty = Stack { outer: 0, name: "".into(), depth: 0, is_selected: select.is_none() };
+        Self {
+            waits: Waits::of_states(),
+            select,
+            names: HashMap::new(),
+            open: HashMap::new(),
+            threads: HashMap::new(),
+            stacks: vec![empty],
+            known: HashMap::new(),
+            rows: HashMap::new(),
+            more: 0,
+            last_ns: 0,
+        }
+    }
+
+    /// Processes an event that is not the begin or end of a span.
+    pub(crate) fn event(&mut self, event: &Event, thread: ThreadId, sources: &Sources) {
+        // Code was mapped before its event.
+        if event.name() == MAPPING {
+            return;
+        }
+        self.last_ns = event.time_ns;
+        let key = self.waits.key(thread, sources);
+        let changed = self.waits.note(event, key);
+        let changed = changed.unwrap_or_else(|| self.waits.runs_at(key, event.time_ns));
+        self.take(changed, sources);
+    }
+
+    /// Processes the begin or the end of a span.
+    pub(crate) fn span_event(&mut self, event: &Event, part: SpanPart, thread: ThreadId, sources: &Sources) {
+        self.last_ns = event.time_ns;
+        let key = self.waits.key(thread, sources);
+        let changed = self.waits.runs_at(key, event.time_ns);
+        self.take(changed, sources);
+        let Some((name, _)) = event.class.span() else { return };
+        let Some(id) = span_id(event) else { return };
+        let id = (sources.thread(thread).process, id);
+        // An id that is used again: the end of the span before is missing.
+        self.close(id);
+        if part == SpanPart::Begin
+            && self.threads.len() < MAX_OPEN
+            && let Some(name) = self.name(event, name)
+        {
+            let outer = self.stack_of(key);
+            let stack = self.stack_below(outer, &name);
+            self.open.entry(key).or_default().push(Open { id, name, stack });
+            self.threads.insert(id, key);
+            self.waits.tag(key, stack);
+        }
+    }
+
+    /// Processes a loss of the kernel's events, or of a thread's events: then its spans may have ended.
+    pub(crate) fn loss(&mut self, loss: &LossReport<'_>, sources: &Sources) {
+        let key = self.waits.key(loss.thread, sources);
+        if sources.process_of(loss.thread).program.is_none() {
+            let changed = self.waits.lost(key.0, loss.loss.from_ns, loss.loss.to_ns);
+            self.take(changed, sources);
+            return;
+        }
+        for open in self.open.remove(&key).into_iter().flatten() {
+            self.threads.remove(&open.id);
+        }
+        self.waits.tag(key, 0);
+    }
+
+    /// Ends the trace. Returns the frames below each process with their times in nanoseconds, and the time of further ones.
+    pub(crate) fn finish(&mut self, sources: &Sources) -> (BTreeMap<(u32, Vec<&str>), u64>, u64) {
+        let mut rest = Vec::new();
+        self.waits.take_rest(self.last_ns, |key, period| rest.push((key, period)));
+        for (key, period) in rest {
+            self.add(key, period, sources);
+        }
+        let mut all: BTreeMap<_, u64> = BTreeMap::new();
+        for ((process, stack, cause, call), time) in &self.rows {
+            let mut frames = vec![cause.name()];
+            frames.extend(call.as_deref());
+            *all.entry((*process, [self.names(*stack), frames].concat())).or_default() += time;
+        }
+        (all, self.more)
+    }
+
+    fn names(&self, mut stack: u32) -> Vec<&str> {
+        let mut names = Vec::new();
+        while stack != 0 {
+            let Stack { outer, name, .. } = &self.stacks[stack as usize];
+            names.push(&**name);
+            stack = *outer;
+        }
+        if names.is_empty() {
+            names.push(NO_SPAN);
+        }
+        names.reverse();
+        names
+    }
+
+    fn take(&mut self, changed: StateChange, sources: &Sources) {
+        let mut all = Vec::new();
+        self.waits.take(changed, |key, period| all.push((key, period)));
+        for (key, period) in all {
+            self.add(key, period, sources);
+        }
+    }
+
+    fn add(&mut self, key: Key, period: Period, sources: &Sources) {
+        let Some(thread) = self.waits.thread_of(key) else { return };
+        let Period { from, to, cause, call, tag, .. } = period;
+        if matches!(cause, Cause::Running | Cause::Unknown) || !self.stacks[tag as usize].is_selected {
+            return;
+        }
+        let (row, time) = ((sources.thread(thread).process, tag, cause, call), from.abs_diff(to));
+        if let Some(sum) = self.rows.get_mut(&row) {
+            *sum = sum.saturating_add(time);
+        } else if self.rows.len() < MAX_ROWS {
+            self.rows.insert(row, time);
+        } else {
+            self.more = self.more.saturating_add(time);
+        }
+    }
+
+    /// The name of a span that begins; `None` if it is asynchronous.
+    fn name(&mut self, event: &Event, name: &str) -> Option<Arc<str>> {
+        if let Some(known) = self.names.get(name) {
+            return known.clone();
+        }
+        let shared = (!has_polls(event, name)).then(|| name.into());
+        self.names.insert(name.to_owned(), shared.clone());
+        shared
+    }
+
+    fn stack_of(&self, key: Key) -> u32 {
+        self.open.get(&key).and_then(|open| open.last()).map_or(0, |open| open.stack)
+    }
+
+    /// The stack with one more span.
+    fn stack_below(&mut self, outer: u32, name: &Arc<str>) -> u32 {
+        let Stack { depth, is_selected, .. } = self.stacks[outer as usize];
+        if let Some(known) = self.known.get(&(outer, Arc::clone(name))) {
+            return *known;
+        }
+        if self.stacks.len() >= MAX_STACKS || depth >= MAX_DEPTH {
+            return outer;
+        }
+        let is_selected = is_selected || self.select.as_ref().is_some_and(|select| select.selects(name));
+        let stack = self.stacks.len() as u32;
+        self.stacks.push(Stack { outer, name: Arc::clone(name), depth: depth + 1, is_selected });
+        self.known.insert((outer, Arc::clone(name)), stack);
+        stack
+    }
+
+    /// Takes a span out of the stack of its thread. Those above it remain.
+    fn close(&mut self, id: (u32, u64)) {
+        let Some(key) = self.threads.remove(&id) else { return };
+        let Some(open) = self.open.get_mut(&key) else { return };
+        let Some(at) = open.iter().rposition(|open| open.id == id) else { return };
+        open.remove(at);
+        let above = open.split_off(at);
+        if open.is_empty() && above.is_empty() {
+            self.open.remove(&key);
+        }
+        for Open { id, name, .. } in above {
+            let stack = self.stack_below(self.stack_of(key), &name);
+            self.open.entry(key).or_default().push(Open { id, name, stack });
+        }
+        self.waits.tag(key, self.stack_of(key));
+    }
+}
