@@ -3,6 +3,7 @@
 //! ```text
 //!   events, in order ──▶ gather ──▶ Data ──▶ JSON in the page ◀── page/report.{html,css,js}
 //!                          │ tracks, kinds: counts for slices of time; histograms
+//!                          │ states: what threads did, and how the time of spans divides
 //!                          │ samples: spans and events, with their fields
 //!   account, verify ───────┘
 //! ```
@@ -14,7 +15,9 @@ mod account;
 mod data;
 mod gather;
 mod kinds;
+mod names;
 mod sample;
+mod states;
 mod text;
 mod tracks;
 
@@ -32,7 +35,7 @@ use std::path::PathBuf;
 /// Writes an HTML page about recorded traces
 ///
 /// The page has a timeline, histograms, losses and a search. A browser shows the file, without a network. It is bounded: below 16 MB for any trace,
-/// and usually some MB. Counts, histograms and losses are those of all selected events. Of spans the timeline has at most 16,384, the longest of each
+/// 24 MB with `record --waits`, and usually some MB. Counts, histograms and losses are those of all selected events. Of spans the timeline has at most 16,384, the longest of each
 /// thread and each 64th of the time; of single events it has as many, a random sample of each tracepoint and each 64th of the time. The page says how
 /// many it contains.
 #[derive(Debug, Args)]

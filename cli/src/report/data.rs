@@ -25,6 +25,7 @@ pub(super) struct Data {
     pub(super) further_fields: u64,
     pub(super) names: Vec<String>,
     pub(super) spans: Spans,
+    pub(super) states: States,
     pub(super) events: Events,
     pub(super) losses: Losses,
     pub(super) account: Option<Accounts>,
@@ -121,6 +122,36 @@ pub(super) struct SpanRow {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) open: bool,
     pub(super) text: String,
+    /// The causes in its time, and their times.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) division: Vec<(usize, u64)>,
+    /// Its longest kinds of waits.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) waits: Vec<WaitRow>,
+}
+
+/// A kind of waits in a span: the cause, the description, the number of waits, and their time.
+#[derive(Debug, Serialize)]
+pub(super) struct WaitRow(pub(super) usize, pub(super) usize, pub(super) u64, pub(super) u64);
+
+/// A state of a thread: its track, its cause, its begin, its duration, and its description, if it has one.
+#[derive(Debug, Serialize)]
+pub(super) struct StateRow(
+    pub(super) usize,
+    pub(super) usize,
+    pub(super) u64,
+    pub(super) u64,
+    #[serde(skip_serializing_if = "Option::is_none")] pub(super) Option<usize>,
+);
+
+#[derive(Debug, Default, Serialize)]
+pub(super) struct States {
+    /// The names of the causes.
+    pub(super) causes: Vec<&'static str>,
+    pub(super) rows: Vec<StateRow>,
+    /// The descriptions of states and of waits.
+    pub(super) texts: Vec<String>,
+    pub(super) all: u64,
 }
 
 #[derive(Debug, Default, Serialize)]

@@ -5,16 +5,19 @@
 
 use super::data::{Data, EventRow, LossRow, SpanRow};
 use super::kinds::Kinds;
+use super::names::Names;
 use super::sample::{Sample, scattered};
+use super::states::StateSample;
 use super::text::cut;
 use super::tracks::Tracks;
 use crate::failure::Failure;
 use crate::progress::LiveLine;
 use crate::slices::Slices;
 use crate::statistics::{Input, PassSummary};
-use std::collections::HashMap;
 use std::io;
-use tracepoint_export::{Exporter, Format, LossReport, Needs, Sources, Span, SpanEnd, Summary, ThreadId};
+use tracepoint_export::{
+    Exporter, Format, LossReport, Needs, Sources, Span, SpanEnd, Summary, ThreadDetail, ThreadId, ThreadState,
+};
 use tracepoint_reader::text::{Style, TextOptions, TextWriter};
 use tracepoint_reader::{Damage, Event, Item, Loss, Trace};
 
@@ -26,8 +29,6 @@ const PARTS: usize = 64;
 const MAX_CELLS: usize = SPANS / PARTS;
 /// Maximum number of losses in the page.
 const LOSSES: usize = 2000;
-/// Maximum number of distinct names; all further ones share the last.
-const NAMES: usize = 4096;
 /// Maximum number of damage messages in the page; the verb prints all of them.
 const DAMAGE: usize = 100;
 
@@ -36,6 +37,7 @@ struct ReportBuilder<'t> {
     kinds: Kinds<'t>,
     parts: Slices,
     spans: Sample<(i64, SpanRow)>,
+    states: StateSample,
     events: Sample<(i64, EventRow)>,
     losses: Sample<(Loss, Option<u64>)>,
     damage: Vec<String>,
@@ -44,28 +46,6 @@ struct ReportBuilder<'t> {
     count: u64,
     /// The end of the selected time; spans without an end are cut there.
     last: i64,
-}
-
-/// Texts that rows refer to by their index.
-#[derive(Default)]
-struct Names {
-    all: Vec<String>,
-    indices: HashMap<String, usize>,
-}
-
-impl Names {
-    fn index(&mut self, name: &str) -> usize {
-        if let Some(index) = self.indices.get(name) {
-            return *index;
-        }
-        if self.all.len() == NAMES {
-            return NAMES - 1;
-        }
-        let name_shown = if self.all.len() + 1 == NAMES { "(further names)".to_owned() } else { cut(name) };
-        self.indices.insert(name.to_owned(), self.all.len());
-        self.all.push(name_shown);
-        self.all.len() - 1
-    }
 }
 
 pub(super) fn gather(input: &Input<'_>, trace: &Trace) -> Result<(Data, PassSummary), Failure> {
@@ -79,6 +59,7 @@ pub(super) fn gather(input: &Input<'_>, trace: &Trace) -> Result<(Data, PassSumm
         kinds: Kinds::new(trace, range),
         parts: Slices::new(range, PARTS),
         spans: Sample::new(SPANS),
+        states: StateSample::new(range),
         events: Sample::new(EVENTS),
         losses: Sample::new(LOSSES),
         damage: Vec::new(),
@@ -89,7 +70,13 @@ pub(super) fn gather(input: &Input<'_>, trace: &Trace) -> Result<(Data, PassSumm
     });
     let mut line = LiveLine::new();
     let mut outcome = Ok(());
-    let seen = input.in_order(trace, |item| {
+    let seen = input.all_in_order(trace, |item, is_selected| {
+        if !is_selected {
+            if outcome.is_ok() {
+                outcome = exporter.unselected(item);
+            }
+            return;
+        }
         if let Item::Event(event) = item {
             let gathering = exporter.format_mut();
             gathering.count(event);
@@ -109,7 +96,9 @@ pub(super) fn gather(input: &Input<'_>, trace: &Trace) -> Result<(Data, PassSumm
 
 impl Format for ReportBuilder<'_> {
     fn needs(&self) -> Needs {
-        Needs::SLICES
+        let mut needs = Needs::SLICES;
+        needs.threads = ThreadDetail::Spans;
+        needs
     }
 
     /// Counts every event as it is read, including those of spans.
@@ -122,12 +111,18 @@ impl Format for ReportBuilder<'_> {
             let track = self.tracks.track(begin);
             let (end, open) = span.end_ns.map_or((self.last, true), |end| (end, false));
             let length = end.abs_diff(span.begin_ns);
-            let (text, names) = (&mut self.text, &mut self.names);
+            let (text, names, states) = (&mut self.text, &mut self.names, &mut self.states);
             self.spans.offer(track * PARTS + self.parts.index(span.begin_ns), length, || {
                 let (name, text) = (names.index(span.name), fields(text, begin));
-                (span.begin_ns, SpanRow { track, name, at: 0, length, open, text })
+                let (division, waits) = span.time.map(|time| states.divide(time)).unwrap_or_default();
+                (span.begin_ns, SpanRow { track, name, at: 0, length, open, text, division, waits })
             });
         }
+        Ok(())
+    }
+
+    fn thread_state(&mut self, state: &ThreadState<'_>, sources: &Sources) -> io::Result<()> {
+        self.states.offer(state, sources);
         Ok(())
     }
 
@@ -161,7 +156,7 @@ impl ReportBuilder<'_> {
         });
     }
 
-    fn into_data(self, first: i64, summary: &Summary) -> Data {
+    fn into_data(mut self, first: i64, summary: &Summary) -> Data {
         let mut data = Data { count: self.count, damage: self.damage, ..Data::default() };
         data.begin_ns = first.to_string();
         data.length_ns = self.last.abs_diff(first);
@@ -171,6 +166,13 @@ impl ReportBuilder<'_> {
         let spans = self.spans.finish().into_iter();
         data.spans.rows = spans.map(|(begin, row)| SpanRow { at: since(begin), ..row }).collect();
         data.spans.rows.sort_by(|a, b| (a.track, a.at, b.length).cmp(&(b.track, b.at, a.length)));
+        data.states = self.states.finish(&mut self.tracks, since);
+        if data.states.all == 0 {
+            // Nothing is known of threads.
+            for span in &mut data.spans.rows {
+                (span.division, span.waits) = (Vec::new(), Vec::new());
+            }
+        }
         data.events.all = self.events.offered;
         let events = self.events.finish().into_iter();
         data.events.rows = events.map(|(time, row)| EventRow { at: since(time), ..row }).collect();

@@ -16,11 +16,21 @@ const CELLS: usize = 1 << 18;
 /// A process: the UUID of its trace, and its id.
 type ProcessKey = ([u8; 16], Option<u64>);
 
+/// A thread, in all traces of its host.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ThreadKey {
+    pub(super) host: Option<String>,
+    pub(super) pid: Option<u64>,
+    pub(super) tid: u64,
+}
+
 pub(super) struct Tracks {
     processes: Vec<Process>,
     by_process: HashMap<ProcessKey, usize>,
     all: Vec<Track>,
     by_thread: HashMap<(ProcessKey, Option<u64>), usize>,
+    /// The track of each thread, preferably of a trace that has the name of the process.
+    by_key: HashMap<ThreadKey, (usize, bool)>,
     /// The track of the first event of each stream file.
     by_file: HashMap<PathBuf, usize>,
     slices: Slices,
@@ -33,6 +43,7 @@ impl Tracks {
             by_process: HashMap::new(),
             all: Vec::new(),
             by_thread: HashMap::new(),
+            by_key: HashMap::new(),
             by_file: HashMap::new(),
             slices: Slices::new(range, SLICES),
         }
@@ -61,14 +72,54 @@ impl Tracks {
         let track = if self.all.len() < MAX {
             let is_last = self.all.len() + 1 == MAX;
             let process = if is_last { self.others() } else { self.process(key, &origin) };
-            let name = if is_last { "further threads".to_owned() } else { cut(&thread_name(&origin)) };
+            let name = if is_last {
+                "further threads".to_owned()
+            } else {
+                cut(&thread_name(origin.pid, origin.tid, origin.thread))
+            };
             self.all.push(Track { process, name, count: 0, density: vec![0; SLICES] });
             self.all.len() - 1
         } else {
             MAX - 1
         };
         self.by_thread.insert((key, origin.tid), track);
+        if let Some(tid) = origin.tid {
+            let key = ThreadKey { host: origin.host.map(str::to_owned), pid: origin.pid, tid };
+            let is_named = origin.program.is_some();
+            self.by_key
+                .entry(key)
+                .and_modify(|known| {
+                    if is_named && !known.1 {
+                        *known = (track, true);
+                    }
+                })
+                .or_insert((track, is_named));
+        }
         track
+    }
+
+    /// The track of a thread in any trace of its host; a new one, if the thread has no selected event. `None` if there are too many tracks.
+    pub(super) fn of_thread(&mut self, key: &ThreadKey, name: Option<&str>) -> Option<usize> {
+        if let Some((track, _)) = self.by_key.get(key) {
+            return Some(*track);
+        }
+        if self.all.len() + 1 >= MAX {
+            return None;
+        }
+        let same = |(other, _): &(&ThreadKey, &(usize, bool))| other.host == key.host && other.pid == key.pid;
+        let known = self.by_key.iter().filter(same).map(|(_, known)| *known).max_by_key(|known| (known.1, known.0));
+        let process = if let Some((track, _)) = known {
+            self.all[track].process
+        } else {
+            let (name, host) = ("(unnamed)".to_owned(), key.host.as_deref().map(cut));
+            self.processes.push(Process { name, pid: key.pid, host, count: 0 });
+            self.processes.len() - 1
+        };
+        let name = cut(&thread_name(key.pid, Some(key.tid), name.map(str::as_bytes)));
+        self.all.push(Track { process, name, count: 0, density: vec![0; SLICES] });
+        let track = self.all.len() - 1;
+        self.by_key.insert(key.clone(), (track, false));
+        Some(track)
     }
 
     fn others(&mut self) -> usize {
@@ -106,11 +157,10 @@ impl Tracks {
     }
 }
 
-fn thread_name(origin: &Origin<'_>) -> String {
-    let name = origin.thread.map(String::from_utf8_lossy);
-    match (origin.tid, name) {
+fn thread_name(pid: Option<u64>, tid: Option<u64>, name: Option<&[u8]>) -> String {
+    match (tid, name.map(String::from_utf8_lossy)) {
         (Some(tid), Some(name)) => format!("{name} {tid}"),
-        (Some(tid), None) if origin.pid == Some(tid) => format!("main {tid}"),
+        (Some(tid), None) if pid == Some(tid) => format!("main {tid}"),
         (Some(tid), None) => format!("thread {tid}"),
         (None, Some(name)) => name.into_owned(),
         (None, None) => "all threads".to_owned(),

@@ -129,16 +129,33 @@ impl Input<'_> {
 
     /// Passes the selected events in time order, with the losses and the damage between them.
     pub(crate) fn in_order(&self, trace: &Trace, mut take: impl FnMut(&Item)) -> Result<PassSummary, Failure> {
+        self.all_in_order(trace, |item, is_selected| {
+            if is_selected {
+                take(item);
+            }
+        })
+    }
+
+    /// Passes all events in the selected times, with the losses and the damage between them. The second argument is true if the item is selected.
+    pub(crate) fn all_in_order(
+        &self,
+        trace: &Trace,
+        mut take: impl FnMut(&Item, bool),
+    ) -> Result<PassSummary, Failure> {
         let (times, mut filter, mut seen) = (self.time_range(trace)?, self.filter()?, PassSummary::default());
         let mut range: Option<(i64, i64)> = None;
         seen.add_items(trace, times, |item| {
             if let Item::Event(event) = item {
-                if !times.includes(event.time_ns, event.time_ns) || !filter.accepts(event) {
+                if !times.includes(event.time_ns, event.time_ns) {
+                    return;
+                }
+                if !filter.accepts(event) {
+                    take(item, false);
                     return;
                 }
                 range = Some((range.map_or(event.time_ns, |(first, _)| first), event.time_ns));
             }
-            take(item);
+            take(item, true);
         });
         seen.range = range;
         Ok(seen)

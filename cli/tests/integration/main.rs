@@ -16,6 +16,8 @@ mod ring_file;
 mod seed;
 #[path = "../../../tests/support/skip.rs"]
 mod skip;
+#[path = "../../../export/tests/integration/threads.rs"]
+mod threads;
 #[path = "../tmux/mod.rs"]
 mod tmux;
 

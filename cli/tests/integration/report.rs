@@ -2,6 +2,7 @@
 
 use crate::hand::{PREAMBLE, UUID};
 use crate::skip::skip;
+use crate::threads;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -232,6 +233,58 @@ fn failed_checks_are_counted_beyond_those_that_are_named() {
         shown.contains(&format!("{failed} of {} checks fail", 2 * checks.len())) && shown.contains(&further),
         "{shown}"
     );
+}
+
+#[test]
+fn a_browser_shows_the_states_of_threads_and_how_a_span_divides() {
+    let (place, _) = threads::shop();
+    let [waits, process, page] = ["waits", "process", "report.html"].map(|name| place.path().join(name));
+    let [waits, process, page] = [&waits, &process, &page].map(|path| path.to_str().unwrap());
+    tracectl(&["report", waits, process, "-e", "hand:*", "-o", page]);
+    let text = std::fs::read_to_string(page).unwrap();
+    let inside = data(&text);
+    assert_eq!((&inside["count"], &inside["states"]["all"]), (&Value::from(5), &Value::from(18)));
+    let tracks = inside["tracks"].as_array().unwrap();
+    let names: Vec<_> = tracks.iter().map(|track| track["name"].as_str().unwrap()).collect();
+    // The second one has no event of its own, and neither has the process of the third one.
+    assert_eq!(names, ["thread 41", "second 42", "alone 78"]);
+    let pids: Vec<_> = tracks.iter().map(|track| &inside["processes"][index(&track["process"])]["pid"]).collect();
+    assert_eq!(pids, [4242, 4242, 77]);
+
+    let why = json_of(&["why", "--json", waits, process]);
+    let keys = "<script type=\"module\">
+        const press = key => document.getElementById('tracks').dispatchEvent(new KeyboardEvent('keydown', { key }));
+        const keep = name => document.documentElement.setAttribute(`data-${name}`, document.getElementById('division').textContent);
+        document.documentElement.setAttribute('data-all', document.body.dataset.drawn_states);
+        press('n'); keep('outer');
+        document.documentElement.setAttribute('data-parts', document.getElementById('division').dataset.division);
+        press('n'); keep('inner'); press('Escape');
+        document.documentElement.setAttribute('data-none', document.getElementById('division').hidden);
+    </script></body>";
+    std::fs::write(page, text.replace("</body>", keys)).unwrap();
+    let Some(shown) = document(Path::new(page), "") else { return };
+    assert_eq!(number(&shown, "all"), 18, "the states are on the timeline");
+    let parts: Value = serde_json::from_str(&attribute(&shown, "parts").replace("&quot;", "\"")).unwrap();
+    assert_eq!(parts.to_string().replace("page fault", "page_fault"), why["spans"][0]["division"].to_string());
+    let outer = attribute(&shown, "outer");
+    assert!(outer.contains("running65 ns32.5 %") && outer.contains("page fault20 ns10.0 %"), "{outer}");
+    let lock = "lock90 ns86.5 %in futex, ended by second [42], 1 time, 90 ns";
+    assert!(attribute(&shown, "inner").contains(lock), "{}", attribute(&shown, "inner"));
+    assert_eq!(attribute(&shown, "none"), "true");
+    assert!(shown.contains("all 18 states"), "the legend");
+
+    // A trace without them has no lane and no division.
+    let page = place.path().join("none.html");
+    tracectl(&["report", process, "-o", page.to_str().unwrap()]);
+    let inside = data(&std::fs::read_to_string(&page).unwrap());
+    assert!(inside["states"]["all"] == 0 && inside["spans"]["rows"][0].get("division").is_none(), "{inside}");
+    let Some(shown) = document(&page, "") else { return };
+    assert_eq!(attribute(&shown, "drawn_states"), "0");
+    assert!(shown.contains("id=\"legend\" class=\"note\"></p>"), "a legend without states");
+}
+
+fn index(value: &Value) -> usize {
+    usize::try_from(value.as_u64().unwrap()).unwrap()
 }
 
 /// A trace of one event with 300 fields.

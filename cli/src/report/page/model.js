@@ -36,25 +36,27 @@ function placeSpans(spans) {
   return ends.length;
 }
 
-const MOST_LANES = 8, LANE = 16, DENSITY = 18, GAP = 8, RULER = 22;
+const MOST_LANES = 8, LANE = 16, DENSITY = 18, STATES = 10, GAP = 8, RULER = 22;
 
 const tracks = data.tracks.map((track, index) => {
   const process = data.processes[track.process];
   const pid = process.pid === null ? "" : ` ${process.pid}`;
   const host = process.host && data.processes.some(other => other.host !== process.host) ? `${process.host}: ` : "";
-  return { ...track, index, title: `${host}${process.name}${pid}`, spans: [], events: [], losses: [], most: Math.max(1, ...track.density) };
+  return { ...track, index, title: `${host}${process.name}${pid}`, spans: [], states: [], events: [], losses: [], most: Math.max(1, ...track.density) };
 });
 // Threads of a process beside each other. Losses of streams without an event are on the first track.
 const order = [...tracks].sort((a, b) => a.process - b.process || b.count - a.count);
 for (const row of [...data.spans.rows, ...data.events.rows]) row.name = data.names[row.name];
 for (const span of data.spans.rows) tracks[span.track].spans.push(span);
+for (const [track, cause, at, took, text] of data.states.rows) tracks[track].states.push({ track, cause: data.states.causes[cause], at, length: took, text: data.states.texts[text] ?? "" });
 for (const event of data.events.rows) tracks[event.track].events.push(event);
 for (const loss of data.losses.rows) (loss.track === null ? order.slice(0, 1) : [tracks[loss.track]]).forEach(track => track.losses.push(loss));
 let height = 0;
 for (const track of order) {
   track.lanes = placeSpans(track.spans);
   track.top = height;
-  track.height = DENSITY + 12 + track.lanes * LANE + GAP;
+  track.spansTop = DENSITY + 12 + (track.states.length ? STATES : 0);
+  track.height = track.spansTop + track.lanes * LANE + GAP;
   height += track.height;
 }
 /** All spans in the order of their begins, for the keyboard. */

@@ -73,6 +73,15 @@ function summary() {
   const kept = (rows, all, what) => rows.length === all ? `all ${number(all)} ${what}` : `${number(rows.length)} of ${number(all)} ${what}`;
   const sampled = `${kept(spans.rows, spans.all, "spans")} and ${kept(data.events.rows, data.events.all, "events")}`;
   element("sampled").textContent = `Bars show all events, of each slice of ${duration(length / (data.tracks[0]?.density.length || 1))}, on a logarithmic scale; red bands show losses. In this file are ${sampled}: of spans the longest of each thread and each 64th of the time, of events a random choice from each tracepoint and each 64th of the time.`;
+  if (data.states.all) {
+    const used = new Set(data.states.rows.map(([, cause]) => data.states.causes[cause]));
+    const boxes = [...used].map(cause => {
+      const box = make("span", { class: "cause" });
+      box.style.background = CAUSES[cause];
+      return make("span", {}, box, `${cause} `);
+    });
+    element("legend").append("Below the bars are the states of threads: ", ...boxes, `(${kept(data.states.rows, data.states.all, "states")}, the longest of each thread and each 64th of the time).`);
+  }
   return sampled;
 }
 
@@ -107,6 +116,29 @@ function tables() {
     { title: "Lost", cell: loss => loss.text, text: loss => loss.text },
     { title: "Thread", cell: loss => loss.track === null ? "" : `${tracks[loss.track].title}, ${tracks[loss.track].name}` },
   ], losses.rows);
+}
+
+/** Shows how the time of a span divides, if it is known. */
+function divide(item) {
+  const parts = item?.division ?? [], table = element("division"), { causes, texts } = data.states;
+  table.hidden = !parts.length;
+  table.replaceChildren();
+  if (!parts.length) return;
+  table.dataset.division = JSON.stringify(Object.fromEntries(parts.map(([cause, took]) => [causes[cause], took])));
+  const share = took => `${(took * 100 / Math.max(1, item.length)).toFixed(1)} %`;
+  const waits = cause => (item.waits ?? []).filter(([of]) => of === cause)
+    .map(([, text, count, took]) => `${texts[text]}, ${number(count)} ${count === 1 ? "time" : "times"}, ${duration(took)}`).join("; ");
+  const legend = cause => {
+    const box = make("span", { class: "cause" });
+    box.style.background = CAUSES[cause];
+    return make("span", {}, box, cause);
+  };
+  fill(table, "How its time divides", [
+    { title: "Cause", cell: ([cause]) => legend(causes[cause]), text: ([cause]) => causes[cause] },
+    { title: "Time", cell: ([, took]) => duration(took), by: ([, took]) => took },
+    { title: "Share", cell: ([, took]) => share(took), by: ([, took]) => took },
+    { title: "Longest waits", cell: ([cause]) => waits(cause) },
+  ], parts);
 }
 
 /** A button that shows an item on the timeline. */

@@ -11,6 +11,12 @@ let onView = () => {};
 const color = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const PALETTE = ["#9ecbff", "#ffd479", "#a8e6a1", "#ffb3ba", "#d0b8ff", "#8fe3e3", "#f2c5a0", "#d9e08a"];
 
+/** The colours of the causes: what runs is green, what could run yellow, what waits in other colours. */
+const CAUSES = {
+  running: "#4caf50", ready: "#f2c037", lock: "#d9534f", disk: "#8d6e63", network: "#5c9ded", sleep: "#b0bec5",
+  "page fault": "#ab47bc", "another thread": "#ff8a65", blocked: "#90a4ae", "not polled": "#cfd8dc", unknown: "#e0e0e0",
+};
+
 function colorOf(name) {
   let hash = 7;
   for (const letter of name) hash = (hash * 31 + letter.codePointAt(0)) >>> 0;
@@ -64,7 +70,7 @@ function fitted(context, text, room, end = false) {
 }
 
 function drawTrack(context, track, top) {
-  const right = canvas.clientWidth, drawn = { spans: 0, events: 0, losses: 0 };
+  const right = canvas.clientWidth, drawn = { spans: 0, states: 0, events: 0, losses: 0 };
   context.fillStyle = color("--text");
   context.fillText(fitted(context, track.title, LABELS - 10), 6, top + 12);
   context.fillStyle = color("--faint");
@@ -86,11 +92,18 @@ function drawTrack(context, track, top) {
     context.fillStyle = event === selection ? color("--focus") : color("--accent");
     context.fillRect(toX(event.at) - (event === selection ? 2 : .5), top + DENSITY + 1, event === selection ? 5 : 1.5, 8);
   }
+  for (const state of track.states) {
+    if (state.at + state.length < view.from || state.at > view.to) continue;
+    drawn.states++;
+    const x = Math.max(LABELS - 2, toX(state.at)), end = Math.min(right + 2, toX(state.at + state.length));
+    context.fillStyle = state === selection ? color("--focus") : CAUSES[state.cause];
+    context.fillRect(x, top + DENSITY + 11, Math.max(.5, end - x), STATES - 2);
+  }
   for (const span of track.spans) {
     if (span.at + span.length < view.from || span.at > view.to) continue;
     drawn.spans++;
     const x = Math.max(LABELS - 2, toX(span.at)), end = Math.min(right + 2, toX(span.at + span.length));
-    const y = top + DENSITY + 12 + span.lane * LANE;
+    const y = top + track.spansTop + span.lane * LANE;
     context.fillStyle = colorOf(span.name);
     context.fillRect(x, y, Math.max(1.5, end - x), LANE - 2);
     if (span === selection) {
@@ -127,7 +140,7 @@ function draw() {
   context.fillStyle = color("--back");
   context.fillRect(0, 0, canvas.clientWidth, shown);
   ruler(context);
-  const sum = { spans: 0, events: 0, losses: 0 };
+  const sum = { spans: 0, states: 0, events: 0, losses: 0 };
   for (const track of order) {
     const top = RULER + track.top - scroller.scrollTop;
     if (top + track.height < RULER || top > shown) continue;
@@ -138,14 +151,17 @@ function draw() {
   element("view").textContent = `${time(view.from, (view.to - view.from) / 1000)} to ${time(view.to, (view.to - view.from) / 1000)}, ${duration(view.to - view.from)}`;
 }
 
-/** Selects a span, an event or a loss, and says what it is. */
+/** Selects a span, a state, an event or a loss, and says what it is. */
 function select(item, bring = false) {
   selection = item;
   const track = item && tracks[item.track];
-  const what = !item ? "" : "name" in item
+  const what = !item ? "" : "cause" in item
+    ? `${item.cause}${item.text && ` ${item.text}`} at ${time(item.at)}, ${duration(item.length, 3)} (${track.title}, ${track.name})`
+    : "name" in item
     ? `${item.name} at ${time(item.at)}${"length" in item ? `, ${duration(item.length, 3)}${item.open ? ", not ended" : ""}` : ""}: ${item.text} (${track.title}, ${track.name})`
     : `Lost: ${item.text}, between ${time(item.from)} and ${time(item.to)}`;
   element("selected").textContent = what;
+  divide(item);
   if (item && bring) {
     const at = item.at ?? item.from, took = (item.length ?? item.to - item.from) || 0;
     if (track) scroller.scrollTop = Math.max(0, track.top - 40);
@@ -159,7 +175,11 @@ function itemAt(x, y) {
   const row = y - RULER + scroller.scrollTop;
   const track = order.find(track => row >= track.top && row < track.top + track.height);
   if (!track || x < LABELS) return null;
-  const lane = Math.floor((row - track.top - DENSITY - 12) / LANE), at = toTime(x), near = Math.abs(toTime(x + 4) - at);
+  const lane = Math.floor((row - track.top - track.spansTop) / LANE), at = toTime(x), near = Math.abs(toTime(x + 4) - at);
+  if (lane < 0 && row - track.top >= DENSITY + 10) {
+    const state = track.states.find(state => state.at <= at && at < state.at + state.length);
+    if (state) return state;
+  }
   if (lane >= 0) {
     const hit = track.spans.filter(span => span.lane === lane && span.at - near <= at && at <= span.at + span.length + near);
     if (hit.length) return hit.sort((a, b) => a.length - b.length)[0];
