@@ -31,8 +31,6 @@ const SOFT_INTERRUPT: u64 = 1 << 4;
 /// Bits of `prev_state` that say what a thread waits for; without any of them it is ready. 0x100, for preempted, is not one of them.
 const STATES: u64 = 0xff;
 const UNINTERRUPTIBLE: u64 = 2;
-/// It has ended.
-const EXITED: u64 = 0x10 | 0x20;
 
 /// The threads whose state an event may have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,11 +104,17 @@ impl Waits {
     pub(crate) fn note(&mut self, event: &Event, key: Key) -> Option<StateChange> {
         let (time, of) = (event.time_ns, |field: &str| number(event, field));
         let mut changed = StateChange::Thread(key);
+        self.threads.seen(key, time);
         match event.name() {
             "perf:switch" => {
                 self.has_switches = true;
                 match bytes(event, "state") {
-                    b"running" => self.threads.switched_in(key, time),
+                    b"running" => {
+                        if let Some(cpu) = cpu(event) {
+                            self.threads.runs_on(key, cpu);
+                        }
+                        self.threads.switched_in(key, time);
+                    }
                     b"ready" => self.threads.switched_out(key, time, Out::Ready),
                     _ => self.threads.switched_out(key, time, Out::Blocked { is_uninterruptible: false }),
                 }
@@ -131,11 +135,7 @@ impl Waits {
                 self.threads.name(thread, bytes(event, "prev_comm"));
                 let state = of("prev_state") & STATES;
                 let is_uninterruptible = state & UNINTERRUPTIBLE != 0;
-                let out = match state {
-                    0 => Out::Ready,
-                    _ if state & EXITED != 0 => Out::Ended,
-                    _ => Out::Blocked { is_uninterruptible },
-                };
+                let out = if state == 0 { Out::Ready } else { Out::Blocked { is_uninterruptible } };
                 self.threads.switched_out(thread, time, out);
                 changed = StateChange::Thread(thread);
             }
@@ -230,6 +230,12 @@ pub fn shows_states(item: &Item) -> bool {
         "raw_syscalls:sys_exit",
     ];
     matches!(item, Item::Event(event) if names.contains(&event.name()))
+}
+
+/// The CPU of an event.
+fn cpu(event: &Event) -> Option<u64> {
+    let contexts = [event.context.as_ref(), event.stream_context.as_ref(), event.packet_context.as_deref()];
+    contexts.into_iter().flatten().find_map(|context| context.get("cpu_id")).and_then(Value::as_u64)
 }
 
 fn field<'e>(event: &'e Event, name: &str) -> Option<&'e Value> {

@@ -243,13 +243,13 @@ fn a_browser_shows_the_states_of_threads_and_how_a_span_divides() {
     tracectl(&["report", waits, process, "-e", "hand:*", "-o", page]);
     let text = std::fs::read_to_string(page).unwrap();
     let inside = data(&text);
-    assert_eq!((&inside["count"], &inside["states"]["all"]), (&Value::from(5), &Value::from(18)));
+    assert_eq!((&inside["count"], &inside["states"]["all"]), (&Value::from(5), &Value::from(19)));
     let tracks = inside["tracks"].as_array().unwrap();
     let names: Vec<_> = tracks.iter().map(|track| track["name"].as_str().unwrap()).collect();
     // The second one has no event of its own, and neither has the process of the third one.
-    assert_eq!(names, ["thread 41", "second 42", "alone 78"]);
+    assert_eq!(names, ["thread 41", "second 42", "alone 78", "thread 142"]);
     let pids: Vec<_> = tracks.iter().map(|track| &inside["processes"][index(&track["process"])]["pid"]).collect();
-    assert_eq!(pids, [4242, 4242, 77]);
+    assert_eq!(pids, [4242, 4242, 77, 77]);
 
     let why = json_of(&["why", "--json", waits, process]);
     let keys = "<script type=\"module\">
@@ -263,7 +263,7 @@ fn a_browser_shows_the_states_of_threads_and_how_a_span_divides() {
     </script></body>";
     std::fs::write(page, text.replace("</body>", keys)).unwrap();
     let Some(shown) = document(Path::new(page), "") else { return };
-    assert_eq!(number(&shown, "all"), 18, "the states are on the timeline");
+    assert_eq!(number(&shown, "all"), 19, "the states are on the timeline");
     let parts: Value = serde_json::from_str(&attribute(&shown, "parts").replace("&quot;", "\"")).unwrap();
     assert_eq!(parts.to_string().replace("page fault", "page_fault"), why["spans"][0]["division"].to_string());
     let outer = attribute(&shown, "outer");
@@ -271,7 +271,7 @@ fn a_browser_shows_the_states_of_threads_and_how_a_span_divides() {
     let lock = "lock90 ns86.5 %in futex, ended by second [42], 1 time, 90 ns";
     assert!(attribute(&shown, "inner").contains(lock), "{}", attribute(&shown, "inner"));
     assert_eq!(attribute(&shown, "none"), "true");
-    assert!(shown.contains("all 18 states"), "the legend");
+    assert!(shown.contains("all 19 states"), "the legend");
 
     // A trace without them has no lane and no division.
     let page = place.path().join("none.html");

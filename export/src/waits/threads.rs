@@ -10,8 +10,10 @@
 //! ```
 //!
 //! The time between two changes belongs to a cause once it is over: the end of a wait says who woke the thread, and the end of a page fault that its
-//! waits were for the page. Without the rights to record wake-ups, a thread changes from `Blocked` to `Running` at once. A thread that has ended is in
-//! the state `Ended` until its id is used again.
+//! waits were for the page. Without the rights to record wake-ups, a thread changes from `Blocked` to `Running` at once.
+//!
+//! The kernel has no event for the end of a thread: after its last event, a thread seems to run. As soon as another thread runs on its CPU, it is in the
+//! state `Gone`, until it has another event or its id is used again.
 
 use super::cause::{Cause, Division, WokenBy, cause};
 use std::collections::{HashMap, VecDeque};
@@ -81,7 +83,7 @@ enum State {
     Blocked {
         is_uninterruptible: bool,
     },
-    Ended,
+    Gone,
 }
 
 /// A state that a thread changes to when it ceases to run.
@@ -89,7 +91,6 @@ enum State {
 pub(super) enum Out {
     Ready,
     Blocked { is_uninterruptible: bool },
-    Ended,
 }
 
 #[derive(Debug)]
@@ -98,6 +99,9 @@ struct Thread {
     state: State,
     /// When it changed to this state.
     since: i64,
+    /// The time of its last event, and the CPU on which it last began to run.
+    last: i64,
+    cpu: Option<u64>,
     /// Since when it is recorded; `None` if it is not.
     recorded: Option<i64>,
     /// The system call that it is in.
@@ -138,6 +142,8 @@ impl Thread {
             name: None,
             state: State::Unknown,
             since: i64::MIN,
+            last: i64::MIN,
+            cpu: None,
             recorded: None,
             call: None,
             sums: Division::new(),
@@ -156,7 +162,7 @@ impl Thread {
     fn current(&self) -> Cause {
         match self.state {
             _ if self.recorded.is_none() => Cause::Unknown,
-            State::Unknown | State::Ended => Cause::Unknown,
+            State::Unknown | State::Gone => Cause::Unknown,
             State::Running | State::Runnable => Cause::Running,
             State::Ready => Cause::Ready,
             State::Blocked { is_uninterruptible } => cause(self.call.as_deref(), is_uninterruptible, WokenBy::Unknown),
@@ -266,6 +272,8 @@ pub(super) struct Threads {
     all: HashMap<Key, Thread>,
     /// Maximum number of waits of a thread that are kept in detail. Their sums are kept of all.
     max_waits: usize,
+    /// The thread that last began to run on each CPU of a host.
+    on_cpu: HashMap<(u32, u64), Key>,
     /// Until when events of a host are missing: the states of its threads are unknown until then.
     lost: HashMap<u32, i64>,
     /// Names of system calls.
@@ -281,7 +289,8 @@ impl Default for Threads {
 impl Threads {
     /// Keeps at most so many waits of a thread in detail.
     pub(super) fn new(max_waits: usize) -> Self {
-        Self { all: HashMap::new(), max_waits, lost: HashMap::new(), calls: HashMap::new() }
+        let (all, on_cpu, lost, calls) = (HashMap::new(), HashMap::new(), HashMap::new(), HashMap::new());
+        Self { all, max_waits, on_cpu, lost, calls }
     }
 
     /// Sets the tag of the waits of a thread that end from now on.
@@ -356,6 +365,23 @@ impl Threads {
         thread.record(time);
     }
 
+    /// Notes the time of an event of a thread, if the thread is known.
+    pub(super) fn seen(&mut self, key: Key, time: i64) {
+        if let Some(thread) = self.all.get_mut(&key) {
+            thread.last = time;
+        }
+    }
+
+    /// Notes that a thread begins to run on a CPU. Returns the thread that has seemed to run there until now.
+    pub(super) fn runs_on(&mut self, key: Key, cpu: u64) -> Option<Key> {
+        self.thread(key)?.cpu = Some(cpu);
+        let before = self.on_cpu.insert((key.0, cpu), key).filter(|before| *before != key)?;
+        let gone = self.all.get_mut(&before).filter(|gone| gone.cpu == Some(cpu) && gone.state == State::Running)?;
+        gone.change(gone.last, gone.current(), None, State::Gone);
+        gone.call = None;
+        Some(before)
+    }
+
     /// A thread begins to run.
     pub(super) fn switched_in(&mut self, key: Key, time: i64) {
         if self.is_lost(key, time) {
@@ -365,7 +391,7 @@ impl Threads {
         let cause = match thread.state {
             State::Runnable => Cause::Ready,
             State::Running if thread.recorded.is_some() => Cause::Running,
-            State::Unknown | State::Running | State::Ended => Cause::Unknown,
+            State::Unknown | State::Running | State::Gone => Cause::Unknown,
             State::Ready | State::Blocked { .. } => thread.current(),
         };
         thread.change(time, cause, None, State::Running);
@@ -379,19 +405,14 @@ impl Threads {
         }
         let Some(thread) = self.thread(key) else { return };
         let cause = match thread.state {
-            // Two events tell of one switch. Only one of them may say that the thread has ended.
-            State::Ready | State::Blocked { .. } if out == Out::Ended => {
-                thread.state = State::Ended;
-                return;
-            }
-            State::Ready | State::Blocked { .. } | State::Ended => return,
+            // Two events tell of one switch.
+            State::Ready | State::Blocked { .. } => return,
             State::Running | State::Runnable => thread.current(),
-            State::Unknown => Cause::Unknown,
+            State::Unknown | State::Gone => Cause::Unknown,
         };
         let state = match out {
             Out::Ready => State::Ready,
             Out::Blocked { is_uninterruptible } => State::Blocked { is_uninterruptible },
-            Out::Ended => State::Ended,
         };
         thread.change(time, cause, None, state);
         thread.record(time);
@@ -483,7 +504,8 @@ impl Threads {
     pub(super) fn runs_at(&mut self, key: Key, time: i64) -> Option<Mark> {
         let is_lost = self.is_lost(key, time);
         let thread = self.thread(key)?;
-        if thread.state == State::Unknown && !is_lost {
+        thread.last = time;
+        if matches!(thread.state, State::Unknown | State::Gone) && !is_lost {
             thread.change(time, Cause::Unknown, None, State::Running);
         }
         Some(thread.at(time))
@@ -643,6 +665,22 @@ mod tests {
             threads.since(B, &marks[1], 30).parts().collect::<Vec<_>>(),
             [(Cause::Running, 20), (Cause::Blocked, 10)]
         );
+    }
+
+    #[test]
+    fn a_thread_is_gone_once_another_one_runs_on_its_cpu() {
+        let mut threads = threads();
+        let mark = threads.runs_at(A, 0).expect("a thread");
+        assert_eq!((threads.runs_on(A, 1), threads.runs_on(B, 0)), (None, None));
+        threads.seen(A, 20);
+        assert_eq!(threads.runs_on(B, 1), Some(A));
+        assert_eq!(parts(&threads, &mark, 50), [(Cause::Running, 20), (Cause::Unknown, 30)]);
+        // It has another event: the end of its turn was lost.
+        threads.runs_at(A, 60);
+        assert_eq!(parts(&threads, &mark, 70), [(Cause::Running, 30), (Cause::Unknown, 40)]);
+        // It runs elsewhere.
+        assert_eq!((threads.runs_on(A, 0), threads.runs_on((0, 3), 1)), (None, Some(B)));
+        assert_eq!(parts(&threads, &mark, 80), [(Cause::Running, 40), (Cause::Unknown, 40)]);
     }
 
     #[test]

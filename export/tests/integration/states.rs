@@ -45,9 +45,10 @@ fn expected() -> BTreeMap<u64, Vec<State>> {
         plain(115, 230, "running"),
         state(230, 280, "disk", Some("fsync"), None),
         plain(280, 285, "ready"),
-        plain(285, 380, "running"),
+        plain(285, 300, "running"),
     ];
-    BTreeMap::from([(41, first), (42, second), (78, vec![plain(100, 500, "blocked")])])
+    let alone = vec![plain(100, 500, "blocked")];
+    BTreeMap::from([(41, first), (42, second), (78, alone), (142, vec![plain(380, 500, "running")])])
 }
 
 fn named<'a>(of: &'a Value, name: &str) -> Option<&'a str> {

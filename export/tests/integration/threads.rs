@@ -9,7 +9,8 @@ use tracepoint_reader::{Item, Trace};
 pub(crate) const PID: u32 = 4242;
 pub(crate) const OTHER: u32 = 77;
 
-/// An event of the kernel: its time, its id, the process and the thread of its context, and the bytes of its fields.
+/// An event of the kernel: its time, its id, the process and the thread of its context, and the bytes of its fields. The second thread runs on a CPU
+/// of its own.
 type Kernel = (u64, u16, u32, u32, Vec<u8>);
 /// An event of the process: its time, its thread, its id, and the numbers of its fields.
 type User = (u64, u32, u16, Vec<u64>);
@@ -102,7 +103,7 @@ pub(crate) fn traces(kernel: &[Kernel], user: &[User]) -> (TempDir, Vec<Item>) {
         PREAMBLE
             .replace("vpid = 4242; procname = \"my proc\";", "")
             .replace("0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0", "07070707-0707-0707-0707-070707070707"),
-        format!("{STREAM}  event.context := struct {{ u32 pid; u32 tid; }};\n}};\n"),
+        format!("{STREAM}  event.context := struct {{ u32 pid; u32 tid; u32 cpu_id; }};\n}};\n"),
         event("perf:thread", 1, "string comm; string state;"),
         event("perf:switch", 2, "string state;"),
         event("sched:sched_switch", 3, "string prev_comm; u32 prev_pid; u64 prev_state;"),
@@ -113,7 +114,9 @@ pub(crate) fn traces(kernel: &[Kernel], user: &[User]) -> (TempDir, Vec<Item>) {
         event("perf:end", 8, ""),
     ];
     let record = |(time, id, pid, tid, fields): &Kernel| {
-        let record = [&id.to_le_bytes()[..], &time.to_le_bytes(), &pid.to_le_bytes(), &tid.to_le_bytes(), fields];
+        let cpu = u32::from(tid % 100 == 42);
+        let numbers = [*pid, *tid, cpu].map(u32::to_le_bytes);
+        let record = [&id.to_le_bytes()[..], &time.to_le_bytes(), numbers.as_flattened(), fields];
         (*time, record.concat())
     };
     let records: Vec<_> = kernel.iter().map(record).collect();
@@ -175,9 +178,8 @@ pub(crate) fn shop() -> (TempDir, Vec<Item>) {
         // Blocked outside of a system call.
         switch(360, 41, "blocked"),
         switch(370, 41, "running"),
-        // It ends; one of the two events says so.
-        switched_out(380, 42, "second", 0x10),
-        switch(380, 42, "blocked"),
+        // The second one has ended: another one runs on its CPU.
+        (380, 2, OTHER, 142, text("running")),
         end(500),
     ];
     let user = [
