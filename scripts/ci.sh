@@ -37,12 +37,11 @@ esac
 own=${CARGO_TARGET_DIR:-target}
 step --disk 2 setup scripts/setup.sh --ci
 if [ -z "$long" ]; then
-    step --disk 8 tests scripts/tests.sh --ci
+    step --disk 8 tests linted scripts/tests.sh --ci
 else
     # Those of scripts/test.sh, too: they have campaigns among them.
-    step --disk 8 tests scripts/tests.sh --all
+    step --disk 8 tests linted scripts/tests.sh --all
 fi
-step --disk 3 lint-points cargo clippy -q -p tracepoint-session --features failpoints --test crash_matrix --test kill_at_random -- -D warnings
 step --disk 2 --builds target/msrv msrv scripts/msrv.sh
 step --disk 2 new-program scripts/new-program.sh
 step --disk 3 --needs jq --builds "$own/packages" packages scripts/packages.sh
@@ -54,7 +53,7 @@ step --long --disk 6 --builds "$own/arm64" arm64-budgets scripts/arm64.sh script
 step --disk 3 --builds target/tools/debian/windows --builds target/tools/rustup systems scripts/systems.sh
 step --disk 3 --builds "$own/fixtures" abort scripts/abort.sh
 step --disk 4 --needs valgrind --needs gdb --needs perf --builds target/matrix matrix scripts/matrix.sh ${long}
-step --disk 3 kills scripts/kills.sh ${long}
+step --disk 3 kills linted scripts/kills.sh ${long}
 step --disk 2 --needs gdb --needs bpftrace --builds target/patching patching scripts/patching.sh ${long}
 step --long --disk 3 chaos scripts/chaos.sh --long
 step --long --disk 4 soak scripts/soak.sh --long
@@ -64,7 +63,6 @@ step --disk 3 --needs valgrind --builds "$own/release" budgets scripts/budgets.s
 step --disk 3 --needs valgrind --builds "$own/helgrind" helgrind scripts/helgrind.sh
 step --disk 2 --builds "$own/loom" models scripts/models.sh ${long}
 step --disk 4 --needs g++ --builds fuzz/target fuzz scripts/fuzz.sh ${long}
-step --disk 6 --needs nats-server nats scripts/nats.sh
 step --disk 10 --needs java --needs nats-server query scripts/query.sh ${long}
 step --needs cargo-deny deny-query cargo deny --manifest-path query/Cargo.toml check bans licenses sources
 finish

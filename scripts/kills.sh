@@ -6,11 +6,11 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 case "$*" in
-    "") kills=100; profile=() ;;
-    --long) kills=10000; profile=(--release) ;;
+    # With the features of scripts/tests.sh, so that other crates are not compiled once more.
+    "") kills=100; selected=(--workspace --features tracectl/nats,tracepoint-session/failpoints) ;;
+    --long) kills=10000; selected=(--release -p tracepoint-session --features failpoints) ;;
     *) echo "usage: scripts/kills.sh [--long]" >&2; exit 2 ;;
 esac
 
 export TRACEPOINT_KILLS=${TRACEPOINT_KILLS:-$kills}
-cargo test "${profile[@]}" -p tracepoint-session --features failpoints \
-    --test crash_matrix --test kill_at_random -- --nocapture
+cargo test "${selected[@]}" --test crash_matrix --test kill_at_random -- --nocapture

@@ -3,6 +3,8 @@
 #   steps NAME…                                      the steps that are wanted; without a name, all
 #   step [--long] [--needs PROGRAM]… [--disk GIB] [--builds DIR]… NAME COMMAND…
 #                                                    with --long: only where $long is set; DIR is what the step alone builds into
+#   linted COMMAND…                                  runs a command whose cargo lints the members of the workspace while it compiles them. What it has
+#                                                    built serves other commands that are run so, and no others.
 #   finish                                           prints the last lines of each step that failed, and the table; its status is 0 if every
 #                                                    step passed
 #
@@ -66,6 +68,10 @@ make_room() {
         rm -rf "${built[@]}"
         built=()
     fi
+}
+
+linted() {
+    RUSTC_WORKSPACE_WRAPPER=$PWD/scripts/clippy-rustc.sh "$@"
 }
 
 # Prints what keeps a step from running, if anything does.

@@ -29,6 +29,11 @@ documented() { # argument of cargo…
     RUSTDOCFLAGS="-D warnings" cargo doc -q --no-deps "$@"
 }
 
+# The doc tests of the libraries as scripts/tests.sh has built them, and the lints of their documentation.
+doc_tests() {
+    RUSTDOC=$PWD/scripts/rustdoc-lints.sh cargo test -q --workspace --features tracectl/nats --doc
+}
+
 case "${1-}" in
     -h | --help) usage; exit ;;
     --list) shift; no_more "$@"; mode=list ;;
@@ -36,7 +41,7 @@ case "${1-}" in
         shift
         no_more "$@"
         step --needs jq format formatted
-        step lint cargo clippy -q --workspace --all-targets -- -D warnings
+        step lint cargo clippy -q --workspace --features tracectl/nats --all-targets -- -D warnings
         step tests scripts/tests.sh --quick
         step structure scripts/tests.sh -p tracepoint-house
         finish
@@ -63,10 +68,10 @@ esac
 
 step --disk 1 setup scripts/setup.sh
 step --needs jq format formatted
-step --disk 3 lint cargo clippy -q --workspace --all-targets -- -D warnings
-step --disk 8 tests scripts/tests.sh
-step --disk 2 doc-tests cargo test -q --workspace --doc
-step --disk 2 docs documented --workspace
+# The tests are built by a compiler that lints, and the documentation is that of the doc tests: a pass for each would compile all dependencies once more.
+step --disk 8 tests linted scripts/tests.sh
+step --disk 2 benches linted cargo build -q --workspace --features tracectl/nats --bench '*'
+step --disk 2 doc-tests linted doc_tests
 # Its code blocks and links are among the tests.
 step --needs mdbook book scripts/book.sh
 step --needs cargo-deny deny cargo deny check bans licenses sources
