@@ -83,18 +83,18 @@ impl Build {
     fn messages(&self, arguments: &[&str]) -> String {
         let mut command = command();
         command.args(arguments).args(["--profile", self.profile, "--message-format", "json-render-diagnostics"]);
-        if self.gnu_ld {
-            // A separate target directory: tests run in parallel, and two builds would write a program of the same name.
-            command.args(["--config", "target.x86_64-unknown-linux-gnu.rustflags=[\"-Clinker-features=-lld\"]"]);
-            command.env("CARGO_TARGET_DIR", target().join("gnu-ld"));
-        }
-        if self.frame_pointers {
-            command.args(["--config", "build.rustflags=[\"-Cforce-frame-pointers=yes\"]"]);
-            command.env("CARGO_TARGET_DIR", target().join("frame-pointers"));
-        }
-        if self.folded {
-            command.args(["--config", "target.x86_64-unknown-linux-gnu.rustflags=[\"-Clink-arg=-Wl,--icf=all\"]"]);
-            command.env("CARGO_TARGET_DIR", target().join("folded"));
+        let flagged = [
+            (self.gnu_ld, "gnu-ld", "-Clinker-features=-lld"),
+            (self.frame_pointers, "frame-pointers", "-Cforce-frame-pointers=yes"),
+            (self.folded, "folded", "-Clink-arg=-Wl,--icf=all"),
+        ];
+        for (_, directory, flag) in flagged.into_iter().filter(|(is_wanted, ..)| *is_wanted) {
+            // With a target, flags are the program's alone: what runs while compiling is built once for all, in a common directory.
+            let target_name = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+            command.args(["--target", &target_name, "--config", &format!("build.rustflags=[\"{flag}\"]")]);
+            command.env("CARGO_BUILD_BUILD_DIR", target());
+            // A separate directory of programs: tests run in parallel, and two builds would write a program of the same name.
+            command.env("CARGO_TARGET_DIR", target().join(directory));
         }
         if let Some(feature) = self.feature {
             command.args(["--features", feature]);
