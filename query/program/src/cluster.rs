@@ -3,17 +3,24 @@
 use std::error::Error;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use bytesize::ByteSize;
 use clap::Args;
 use tempfile::TempDir;
-use tracepoint_cluster::{ClusterError, ExecutorOptions, SchedulerOptions, run_executor, run_scheduler};
+use tracepoint_cluster::{Cluster, ClusterError, ExecutorOptions, SchedulerOptions, run_executor, run_scheduler};
+use tracepoint_query::distributed::Runner;
 
 use crate::output;
 use crate::{Outcome, VerbResult};
 
 /// Stack size of a thread. Plans are trees, and planning recurses over them.
 const STACK: usize = 16 << 20;
+
+/// Connects to the scheduler of a cluster, which divides each step of a query into at most `tasks` tasks.
+pub(crate) async fn connect(scheduler: &str, tasks: usize) -> Result<Arc<dyn Runner>, ClusterError> {
+    Ok(Arc::new(Cluster::connect(scheduler, tasks).await?))
+}
 
 /// Runs the scheduler of a cluster, until an interrupt
 ///

@@ -4,7 +4,7 @@
 //! It is a separate program because its dependencies are large. Its exit codes are the same as `tracectl`'s.
 
 mod answer;
-#[cfg(feature = "cluster")]
+#[cfg_attr(not(feature = "cluster"), path = "no_cluster.rs")]
 mod cluster;
 mod export;
 mod maintain;
@@ -40,7 +40,6 @@ Examples:
   tracectl query --json 'SELECT * FROM losses' /srv/traces
   tracectl query 'SELECT event, count(*) FROM events GROUP BY event' /tmp/trace
   tracectl query --tables /srv/traces
-  tracectl query --cluster HOST:50050 'SELECT count(*) FROM events' /srv/traces
   tracectl query --serve 127.0.0.1:50060 /srv/traces
   tracectl query export /srv/traces /tmp/trace
   tracectl query compact /srv/traces
@@ -65,9 +64,9 @@ enum Verb {
     Export(export::Export),
     Compact(maintain::Compact),
     Retain(maintain::Retain),
-    #[cfg(feature = "cluster")]
+    #[cfg_attr(not(feature = "cluster"), command(hide = true))]
     Scheduler(cluster::Scheduler),
-    #[cfg(feature = "cluster")]
+    #[cfg_attr(not(feature = "cluster"), command(hide = true))]
     Executor(cluster::Executor),
 }
 
@@ -87,9 +86,7 @@ fn main() -> ExitCode {
         Some(Verb::Export(verb)) => verb.run(),
         Some(Verb::Compact(verb)) => verb.run(),
         Some(Verb::Retain(verb)) => verb.run(),
-        #[cfg(feature = "cluster")]
         Some(Verb::Scheduler(verb)) => verb.run(),
-        #[cfg(feature = "cluster")]
         Some(Verb::Executor(verb)) => verb.run(),
         None => arguments.select.run(),
     };

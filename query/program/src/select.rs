@@ -14,7 +14,7 @@ use tracepoint_store::{Objects, Store};
 
 use crate::answer::{AnswerWriter, Format};
 use crate::{END, Outcome, VerbResult};
-use crate::{output, place};
+use crate::{cluster, output, place};
 
 /// A query, and the format of its answer.
 #[derive(Debug, Args)]
@@ -41,12 +41,10 @@ pub(crate) struct Select {
     #[arg(long, requires = "csv")]
     guard_formulas: bool,
     /// Run the query on the cluster of this scheduler; see `tracectl query scheduler`
-    #[cfg(feature = "cluster")]
-    #[arg(long, value_name = "HOST:PORT")]
+    #[arg(long, value_name = "HOST:PORT", hide = cfg!(not(feature = "cluster")))]
     cluster: Option<String>,
     /// Maximum number of tasks per step of a query on a cluster
-    #[cfg(feature = "cluster")]
-    #[arg(long, value_name = "N", default_value_t = 16, requires = "cluster")]
+    #[arg(long, value_name = "N", default_value_t = 16, requires = "cluster", hide = cfg!(not(feature = "cluster")))]
     tasks: usize,
     /// The memory for sorting, grouping and joining; beyond it, files in TMPDIR are used
     #[arg(long, value_name = "SIZE", default_value = "1GiB")]
@@ -98,11 +96,10 @@ impl Select {
 
     /// The runner of the query, if it runs in other processes.
     async fn runner(&self) -> SelectResult<Option<Arc<dyn Runner>>> {
-        #[cfg(feature = "cluster")]
-        if let Some(scheduler) = &self.cluster {
-            return Ok(Some(Arc::new(tracepoint_cluster::Cluster::connect(scheduler, self.tasks).await?)));
+        match &self.cluster {
+            Some(scheduler) => Ok(Some(cluster::connect(scheduler, self.tasks).await?)),
+            None => Ok(None),
         }
-        Ok(None)
     }
 
     async fn select(&self, objects: Option<Objects>, runner: Option<Arc<dyn Runner>>) -> SelectResult {
@@ -121,7 +118,6 @@ impl Select {
     ) -> Result<Engine, QueryError> {
         let mut options = EngineOptions::default();
         options.memory = usize::try_from(self.memory.as_u64()).unwrap_or(usize::MAX);
-        #[cfg(feature = "cluster")]
         if runner.is_some() {
             options.parallelism = self.tasks;
         }

@@ -17,8 +17,7 @@ use crate::{END, Outcome, VerbResult, output, place};
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
     /// Serve queries of a store or a trace by Arrow Flight SQL, until an interrupt. An address that is not loopback needs a token
-    #[arg(id = "serve", long = "serve", num_args = 2, value_names = ["ADDRESS:PORT", "PATH"], conflicts_with_all = ["sql", "store", "tables", "json", "csv"])]
-    #[cfg_attr(feature = "cluster", arg(conflicts_with = "cluster"))]
+    #[arg(id = "serve", long = "serve", num_args = 2, value_names = ["ADDRESS:PORT", "PATH"], conflicts_with_all = ["sql", "store", "tables", "json", "csv", "cluster"])]
     address_and_path: Option<Vec<PathBuf>>,
     /// The token that clients of --serve must send: as `authorization: Bearer TOKEN`, or as the password of any user
     #[arg(long, value_name = "TOKEN", env = "TRACECTL_QUERY_TOKEN", hide_env_values = true)]

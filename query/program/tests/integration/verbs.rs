@@ -35,6 +35,18 @@ fn a_store_is_written_compacted_and_cleared() {
     assert_eq!(run(&["compact", text(place.path())]).status.code(), Some(3), "no store");
 }
 
+#[cfg(not(feature = "cluster"))]
+#[test]
+fn a_program_without_the_feature_cluster_says_how_to_get_it() {
+    let query = ["--cluster", "127.0.0.1:1", "SELECT 1", "/tmp"];
+    for arguments in [&query[..], &["scheduler", "--bind", "127.0.0.1:0"], &["executor", "--scheduler", "127.0.0.1:1"]]
+    {
+        let output = run(arguments);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(3) && error.contains("--features cluster"), "{arguments:?}: {error}");
+    }
+}
+
 #[test]
 fn damage_is_incomplete() {
     let place = tempfile::tempdir().expect("a directory");
