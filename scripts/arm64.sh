@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Builds for aarch64 Linux and runs there, translated by qemu: the tests of ring, core, probes and tracepoint; with pages of 4 and of 64 KiB
-# those of patched sites, kills with recovery, and sessions whose traces `tracectl` reads on this machine. `tracectl` runs there as well, and
-# prints the same of traces of both machines.
+# those of patched sites, kills with recovery, and sessions whose traces `tracectl` reads on this machine.
 #
 #   scripts/arm64.sh               all of this; the last lines are what runtime::platform() prints there
+#   scripts/arm64.sh --long        `tracectl` runs there as well, and prints the same of traces of both machines. It takes minutes to build, and the
+#                                  crates of it that have code for a processor are built without the option, too
 #   scripts/arm64.sh COMMAND…      this command instead: cargo builds for aarch64, and programs for aarch64 run. For example
 #                                  scripts/arm64.sh cargo run -p tracepoint --features session --example threads /tmp/trace
 #                                  scripts/arm64.sh scripts/budgets.sh
@@ -13,7 +14,7 @@
 # QEMU_PAGESIZE=65536 sets the size of a page; TRACEPOINT_ROUNDS how often the stress test switches its sites on and off.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-case "${1-}" in -*) sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; [[ $1 == -h || $1 == --help ]]; exit ;; esac
+case "$*" in --long) ;; -*) sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; [[ $1 == -h || $1 == --help ]]; exit ;; esac
 
 fail() { echo "arm64.sh: $*" >&2; exit 1; }
 [ "$(uname -sm)" = "Linux x86_64" ] || fail "this cross compiler runs on x86-64 Linux: on aarch64 run scripts/tests.sh"
@@ -39,9 +40,8 @@ wrap aarch64-linux-gnu-objdump aarch64-linux-gnu-objdump
 
 # Registers qemu for programs for aarch64, in a user namespace, and runs this script there.
 if [ -z "${ARM64_REGISTERED-}" ]; then
-    if [ $# -eq 0 ]; then
-        cargo build -q -p tracectl -p tracepoint --features tracepoint/session --bin tracectl --example threads
-        ARM64_HOST=$(realpath "${CARGO_TARGET_DIR:-target}")/debug
+    if [[ "$*" == "" || "$*" == --long ]]; then
+        ARM64_HOST=$(scripts/programs.sh)
         export ARM64_HOST
     fi
     export ARM64_REGISTERED=yes
@@ -61,7 +61,7 @@ export CC_aarch64_unknown_linux_gnu=$tools/bin/aarch64-linux-gnu-gcc
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}/arm64 CARGO_PROFILE_DEV_DEBUG=0 CARGO_INCREMENTAL=0
 # Not the flags of the machine's own builds.
 unset RUSTFLAGS RUSTC_WRAPPER CARGO_BUILD_RUSTC_WRAPPER
-[ $# -eq 0 ] || exec "$@"
+[[ "$*" == "" || "$*" == --long ]] || exec "$@"
 
 command -v cargo-nextest >/dev/null || fail "cargo-nextest is missing: run scripts/setup.sh"
 # In memory, where rings must be.
@@ -83,7 +83,8 @@ QEMU_PAGESIZE=65536 cargo nextest run -p tracepoint --test sites -E "$possible"
 # Sites that four threads execute while they are switched.
 TRACEPOINT_ROUNDS=$rounds cargo nextest run --profile all -p tracepoint --test sites -E 'test(/^stress::/)'
 
-cargo build -q -p tracectl -p tracepoint --features tracepoint/session --bin tracectl --example threads
+# The controller has system calls by processor.
+cargo build -q -p tracepoint -p tracepoint-controller --features tracepoint/session --lib --example threads
 programs=$CARGO_TARGET_DIR/$CARGO_BUILD_TARGET/debug
 for page in 4096 65536; do
     export QEMU_PAGESIZE=$page TRACEPOINT_RUN_DIR=$work/run-$page
@@ -97,7 +98,11 @@ for page in 4096 65536; do
     done
 done
 
+grep -H '' "$work"/platform-* | sed "s|^$work/platform-\([0-9]*\):|pages of \1 bytes: |"
+[ "$*" ] || exit 0
+
 # Each of the two machines reads what the other has recorded.
+cargo build -q -p tracectl
 "$ARM64_HOST/examples/threads" "$work/trace-host" >"$work/host"
 for trace in "$work"/trace-{host,65536}; do
     "$programs/tracectl" verify "$trace"
@@ -107,4 +112,3 @@ for trace in "$work"/trace-{host,65536}; do
             fail "tracectl $verb prints other lines on aarch64 than on x86-64 for $trace"
     done
 done
-grep -H '' "$work"/platform-* | sed "s|^$work/platform-\([0-9]*\):|pages of \1 bytes: |"

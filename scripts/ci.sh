@@ -8,7 +8,7 @@
 #   scripts/ci.sh --long     all steps, with larger numbers, and the campaigns: a million probe changes, ten thousand kills, threads and
 #                            processes, a thousand snapshots, two thousand programs, every cell of the matrix, ten thousand bad networks,
 #                            mutated models, half an hour of processes and recorders that are killed, a brief comparison with other tracers,
-#                            ten minutes of fuzzing for each decoder, a kernel for aarch64: some hours
+#                            ten minutes of fuzzing for each decoder, queries by several machines, a kernel for aarch64: some hours
 #
 # What this machine cannot run fails, unless TRACEPOINT_ALLOW_SKIP is set; the table then counts it.
 set -uo pipefail
@@ -47,7 +47,7 @@ step --disk 2 new-program scripts/new-program.sh
 step --disk 3 --needs jq --builds "$own/packages" packages scripts/packages.sh
 step --disk 2 flag-sites scripts/flag-sites.sh
 step --disk 2 --builds target/portable portable scripts/portable.sh
-step --disk 6 --builds "$own/arm64" --builds target/tools/debian/arm64 arm64 scripts/arm64.sh
+step --disk 6 --builds "$own/arm64" --builds target/tools/debian/arm64 arm64 scripts/arm64.sh ${long}
 step --long --disk 6 --builds "$own/arm64" arm64-kernel scripts/arm64-kernel.sh
 step --long --disk 6 --builds "$own/arm64" arm64-budgets scripts/arm64.sh scripts/budgets.sh
 step --disk 3 --builds target/tools/debian/windows --builds target/tools/rustup systems scripts/systems.sh

@@ -26,11 +26,10 @@ check() { # target, what, arguments of cargo
     row "$target" "$what" "$result"
 }
 
-# Builds tracectl and a program with a session for Windows, and runs them. The programs of Linux are those of the other steps.
+# Builds tracectl and a program with a session for Windows, and runs them.
 run_on_windows() {
-    local target=x86_64-pc-windows-gnu tools windows verb
-    cargo build -q -p tracectl && cargo build -q -p tracepoint --features session --example threads || return
-    local linux=${CARGO_TARGET_DIR:-$PWD/target}/debug
+    local target=x86_64-pc-windows-gnu linux tools windows verb
+    linux=$(scripts/programs.sh) || return
     tools=$(realpath "$(scripts/debian-packages.sh windows \
         gcc-mingw-w64-x86-64-win32 gcc-mingw-w64-x86-64-win32-runtime binutils-mingw-w64-x86-64 mingw-w64-x86-64-dev mingw-w64-common \
         wine64 libwine libunwind8 liblzma5 libz-mingw-w64)") || return
@@ -41,7 +40,9 @@ run_on_windows() {
     windows=$PWD/target/msrv/$target/debug
     export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=$linker
     PATH=$tools/usr/bin:$PATH declared build -q --locked --target $target -p tracectl || return
-    PATH=$tools/usr/bin:$PATH declared build -q --locked --target $target -p tracepoint --features session --example threads || return
+    PATH=$tools/usr/bin:$PATH declared build -q --locked --target $target -p tracepoint --features session --lib --example threads || return
+    row $target "sessions in code" built
+    row $target "tracectl, with the verbs that read" built
     # The library with the random numbers of Rust's standard library, which wine 8 lacks.
     PATH=$tools/usr/bin:$PATH "$linker" -shared -x c -o "$work/bcryptprimitives.dll" - -ladvapi32 <<'C' || return
 __declspec(dllimport) unsigned char SystemFunction036(void *, unsigned long);
@@ -75,16 +76,16 @@ C
 for target in "$@"; do
     check "$target" "declarations and call sites" --manifest-path tests/fixtures/Cargo.toml -p edition2024
     case $target in
-    aarch64-apple-darwin | x86_64-pc-windows-gnu)
+    aarch64-apple-darwin)
         check "$target" "sessions in code" -p tracepoint --features session --lib --example threads
         check "$target" "tracectl, with the verbs that read" -p tracectl
         ;;
-    esac
-    if [ "$target" = x86_64-pc-windows-gnu ]; then
+    x86_64-pc-windows-gnu)
         # In memory, where rings must be.
         work=$(mktemp -d /dev/shm/systems.XXXXXX)
         trap '[ -z "${server-}" ] || "$server" -k 2>/dev/null || true; rm -rf "$work"' EXIT
-        run_on_windows || { row "$target" "under wine" FAILED; status=1; }
-    fi
+        run_on_windows || { row "$target" "built and run under wine" FAILED; status=1; }
+        ;;
+    esac
 done
 exit $status

@@ -20,7 +20,8 @@ fn text(bytes: &[u8]) -> String {
 #[test]
 fn words_that_a_script_does_not_act_on_are_refused() {
     let of_one_option = ["chaos", "costs", "kills", "matrix", "models", "service", "setup", "soak"];
-    let of_none = ["abort", "book", "flag-sites", "helgrind", "msrv", "new-program", "packages", "portable"];
+    let of_none =
+        ["abort", "book", "flag-sites", "helgrind", "msrv", "new-program", "packages", "portable", "programs"];
     let own = |name: &&str| {
         ["--wrong", "--long further", "--picture further"].map(|words| format!("scripts/{name}.sh {words}"))
     };
