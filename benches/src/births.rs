@@ -1,7 +1,7 @@
 //! The recorded and lost events of threads that fire only three events each: `births [TRACECTL]` prints a table.
 //!
 //! Each row is a separate process, which creates threads in rounds of a given size, or one after another at a rate. It has its own session,
-//! or `TRACECTL record` drains its rings. The memory is the maximum that the rings took.
+//! or `TRACECTL record` drains its rings, also with `--lossless`. The memory is the maximum that the rings took.
 #![forbid(unsafe_code)]
 #![expect(clippy::cast_precision_loss, reason = "figures for people")]
 
@@ -141,22 +141,20 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let tracectl = arguments.get(1);
     println!("{THREADS} threads of {EVENTS} events; per cent lost");
     println!("{:<46} {:<9} {:>8} {:>8} {:>8} {:>10}", "threads", "session", "lost", "no_ring", "others", "KiB");
-    for how in ["session", "agent"] {
-        if how == "agent" && tracectl.is_none() {
-            continue;
-        }
+    for (label, options) in [("own", None), ("record", Some(&[][..])), ("lossless", Some(&["--lossless"][..]))] {
         for (shape, name) in CROWDS {
             let place = tempfile::tempdir_in("/dev/shm")?;
-            let mut command = match tracectl {
-                Some(tracectl) if how == "agent" => {
+            let mut command = match (options, tracectl) {
+                (None, _) => Command::new(std::env::current_exe()?),
+                (Some(options), Some(tracectl)) => {
                     let mut command = Command::new(tracectl);
-                    command.args(["record", "-e", "births:*", "-o"]).arg(place.path().join("trace")).arg("--");
-                    command.arg(std::env::current_exe()?);
+                    command.args(["record", "-e", "births:*", "-o"]).arg(place.path().join("trace")).args(options);
+                    command.arg("--").arg(std::env::current_exe()?);
                     command
                 }
-                _ => Command::new(std::env::current_exe()?),
+                (Some(_), None) => continue,
             };
-            command.arg(how).args(shape.split(' ')).arg(place.path());
+            command.arg(if options.is_none() { "session" } else { "agent" }).args(shape.split(' ')).arg(place.path());
             command.env("TRACEPOINT_RUN_DIR", place.path().join("run")).stdout(std::process::Stdio::null());
             command.stderr(std::process::Stdio::null()).status()?;
             let mut sums = [0; 3];
@@ -165,13 +163,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
             let part = |lost: u64| format!("{:.2}", lost as f64 * 100.0 / fired as f64);
             let most: u64 = fs::read_to_string(place.path().join("most"))?.parse()?;
             let lost = part(fired.saturating_sub(sums[0]));
-            println!(
-                "{name:<46} {:<9} {lost:>8} {:>8} {:>8} {:>10}",
-                if how == "agent" { "record" } else { "own" },
-                part(sums[1]),
-                part(sums[2]),
-                most >> 10
-            );
+            println!("{name:<46} {:<9} {lost:>8} {:>8} {:>8} {:>10}", label, part(sums[1]), part(sums[2]), most >> 10);
         }
     }
     Ok(ExitCode::SUCCESS)

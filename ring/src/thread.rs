@@ -26,8 +26,8 @@ pub use scheduling::{inherit_scheduling, leave_inherited_scheduling};
 pub use signals::{SignalMask, block_signals};
 pub use slot::{ThreadSlot, claimed, enter_fast, exit_fast};
 pub(crate) use table::{
-    current, high_water, in_section, poll_grace_period, restrict_current_to, start_poll_grace_period,
-    wait_for_grace_period,
+    current, high_water, in_section, is_grace_period_awaited, poll_grace_period, restrict_current_to,
+    start_poll_grace_period, wait_for_grace_period,
 };
 
 use crate::counter::LocalCounter;

@@ -113,7 +113,7 @@ pub struct StreamAccount {
     pub clamped: u64,
     /// Records with a text that contained a NUL, which was replaced.
     pub altered: u64,
-    /// Events that waited for a free packet, successfully or not.
+    /// Events that waited for a free packet or for a ring, successfully or not.
     pub waited: u64,
     /// Total time of these waits in ns.
     pub waited_ns: u64,

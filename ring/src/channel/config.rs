@@ -104,12 +104,12 @@ impl Channel {
     }
 
     /// A channel in which an event that finds its ring of `ring_size` bytes full waits for the consumer, for up to `max_wait` (at most 10 s),
-    /// and is then lost.
+    /// and is then lost. An event of a thread without a ring waits for one, as long as the channel may have more.
     ///
     /// This is the only policy under which a site may wait. An event does not wait, and is lost immediately: if no consumer is registered; inside a
     /// probe, or in a signal handler that has interrupted an event; in a thread that blocks signals, because that cannot be distinguished from a
     /// signal handler; and after a wait that timed out, until something has been drained. Inside probes, handlers and such threads it does wait for
-    /// a consumer in another process. A caller that waits for such a thread (to stop a session, or to unregister a probe) waits just as long. The
+    /// a consumer in another process, but not for a ring. A caller that waits for such a thread (to stop a session, or to unregister a probe) waits just as long. The
     /// account has the number and the duration of waits.
     ///
     /// ```

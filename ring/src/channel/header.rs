@@ -14,6 +14,7 @@ use std::mem::offset_of;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// The first eight bytes of a ring file.
 const MAGIC: u64 = u64::from_le_bytes(*b"tp-ring\n");
@@ -37,6 +38,24 @@ pub(super) struct StreamCounters {
     /// Number of events that waited for room, and the total wait in ns.
     pub(super) waited: LocalCounter,
     pub(super) waited_ns: LocalCounter,
+}
+
+impl StreamCounters {
+    /// Counts a wait of the ring's owner, if it was one.
+    pub(super) fn count_wait(&self, waited: Duration) {
+        if !waited.is_zero() {
+            self.waited.increment();
+            self.waited_ns.add_shared(waited.as_nanos() as u64);
+        }
+    }
+
+    /// The same for counters that several threads share.
+    pub(super) fn count_shared_wait(&self, waited: Duration) {
+        if !waited.is_zero() {
+            self.waited.add_shared(1);
+            self.waited_ns.add_shared(waited.as_nanos() as u64);
+        }
+    }
 }
 
 /// The location of the packets of one stream.

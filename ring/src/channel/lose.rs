@@ -73,7 +73,7 @@ impl SoleSubscriber {
     fn lose_without_ring(&self, slot: &'static ThreadSlot) -> bool {
         // SAFETY: as above.
         let Some(channel) = (unsafe { self.channel() }) else { return false };
-        if !self.ring_entry(slot).is_empty() || channel.take_ring(slot).is_some() {
+        if !self.ring_entry(slot).is_empty() || channel.take_ring(slot).is_some() || channel.may_wait_for_ring() {
             return false;
         }
         if channel.records(slot) {

@@ -304,6 +304,12 @@ impl OpenChannel {
         self.ringless.header().main_counters.discarded.get()
     }
 
+    /// Number of waits for a ring that were in vain, and their total time in ns.
+    fn ringless_waits(&self) -> [u64; 2] {
+        let counters = &self.ringless.header().main_counters;
+        [counters.waited.get(), counters.waited_ns.get()]
+    }
+
     /// Returns whether all memory of the counters of threads without a ring is still intact.
     pub(super) fn ringless_is_whole(&self) -> bool {
         self.ringless.is_whole()

@@ -6,6 +6,8 @@ use super::config::Policy;
 use super::open::{EventId, FilterOutcome, OpenChannel};
 use super::ring::Ring;
 use super::supply::{FEW, Spares};
+use super::wait_policy::{End, wait_for_supplier};
+use crate::clock;
 use crate::context::{ContextValues, with_callers};
 use crate::field::{Concat, Fields};
 use crate::thread::ThreadSlot;
@@ -68,11 +70,51 @@ impl OpenChannel {
     fn take_spare(&self, spares: &Spares, can_make: &AtomicBool) -> Option<&Ring> {
         let taken = spares.pool.take();
         let is_needed = if taken.is_some() { spares.are_few() } else { can_make.load(Ordering::Relaxed) };
-        if self.config.wakes_for_rings && is_needed {
+        if is_needed && self.config.wakes_for_rings {
             self.supply_wake_word.wake();
         }
         // SAFETY: pointers in the pool are to rings of this channel, which live as long as it.
         taken.map(|taken| unsafe { &*taken })
+    }
+
+    /// Returns whether an event of a thread without a ring may wait for one.
+    pub(super) fn may_wait_for_ring(&self) -> bool {
+        self.config.policy == Policy::Wait
+    }
+
+    /// Waits until the supplier has a ring for an event that is to be recorded, under [`Policy::Wait`].
+    #[cold]
+    #[inline(never)]
+    fn wait_for_ring(&self, slot: &'static ThreadSlot) -> Option<&Ring> {
+        let max_wait = self.config.max_wait()?;
+        if self.supply.is_late.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut taken = None;
+        self.supply.waiting.fetch_add(1, Ordering::Relaxed);
+        let (waited, end) = wait_for_supplier(max_wait, || {
+            // A signal handler may have taken a ring for this thread.
+            // SAFETY: pointers in the table are to rings of this channel, which live as long as it.
+            let own = self.ring_table.entry(slot).ring().map(|ring| unsafe { ring.as_ref() });
+            taken = own.or_else(|| self.take_ring(slot));
+            if taken.is_some() {
+                return Some(End::Ready);
+            }
+            let can_come = self.ring_table.is_attached()
+                && self.consumers.is_present()
+                && self.supply.can_make.load(Ordering::Relaxed);
+            (!can_come).then_some(End::GivenUp)
+        });
+        self.supply.waiting.fetch_sub(1, Ordering::Relaxed);
+        if end == End::TimedOut {
+            self.supply.is_late.store(true, Ordering::Relaxed);
+        }
+        match taken {
+            Some(ring) => ring.main.counters().count_wait(waited),
+            None if self.ring_table.is_attached() => self.ringless.header().main_counters.count_shared_wait(waited),
+            None => {}
+        }
+        taken
     }
 
     /// Handles an event of the calling thread: counts that it fired, calls `filter`, and records the event or counts the reason for not doing so.
@@ -88,7 +130,7 @@ impl OpenChannel {
         let Some(ring) = self.ring(slot) else {
             // Checked before the filter runs, because a rate limit would count the event.
             if self.records(slot) {
-                self.count_ringless(id, filter());
+                self.serve_without_ring(slot, id, values, filter());
             }
             return;
         };
@@ -103,6 +145,27 @@ impl OpenChannel {
             FilterOutcome::Refused => event.filtered.increment(),
             FilterOutcome::Suppressed => event.suppressed.increment(),
             FilterOutcome::Panicked => ring.lost(id.0, Loss::Panicked),
+        }
+    }
+
+    /// Handles an event of a thread without a ring: it waits for one if it is to be recorded and the policy allows that, and counts as without a ring
+    /// otherwise.
+    #[cold]
+    fn serve_without_ring<V: Fields>(
+        &self,
+        slot: &'static ThreadSlot,
+        id: EventId,
+        values: &V,
+        outcome: FilterOutcome,
+    ) {
+        let ring = (outcome == FilterOutcome::Accepted).then(|| self.wait_for_ring(slot)).flatten();
+        let Some(ring) = ring else { return self.count_ringless(id, outcome) };
+        let event = ring.event(id.0);
+        event.fired.increment();
+        // Not the time of the event's beginning: readers count on it that a thread's events are not older than what was drained before.
+        let now = values.time().unwrap_or_else(clock::now);
+        if !ring.record(event, id.0, now, values) {
+            self.record_in_next_ring(slot, ring, id, now, values);
         }
     }
 
@@ -268,6 +331,7 @@ mod tests {
     use super::*;
     use crate::channel::{AnonymousMemory, Channel};
     use crate::thread;
+    use std::time::Duration;
 
     /// Otherwise the next thread would lose the events of its signal handlers.
     #[test]
@@ -287,6 +351,66 @@ mod tests {
             }
             channel.close();
         }
+    }
+
+    /// A thread that finds no ring waits for the supplier's next round, unless the policy is another one.
+    #[test]
+    fn a_thread_without_a_ring_waits_for_one_under_the_policy_wait() {
+        for (config, lost) in [(Channel::wait(1 << 16, Duration::from_secs(10)), 0), (Channel::discard(1 << 16), 1)] {
+            let config = config.at_first(1).spares(1);
+            let channel = OpenChannel::open(config, [1; 16], 0, 1, Box::new(AnonymousMemory)).expect("memory");
+            let consumer = channel.register_consumer();
+            let id = channel.add_event().expect("an id");
+            let fire = || {
+                thread::section(thread::EventOrigin::from_site(None), |slot| {
+                    channel.serve(slot, id, 0, &(1_u64, ()), || FilterOutcome::Accepted);
+                })
+            };
+            fire().expect("a slot, and the only ring");
+            channel.supply_wake_word.announce();
+            std::thread::scope(|scope| {
+                let other = scope.spawn(fire);
+                assert!(channel.supply_wake_word.sleep(Duration::from_secs(60)), "the other thread has found no ring");
+                channel.supply().expect("memory");
+                other.join().expect("no panic").expect("a slot");
+            });
+            let account = channel.account();
+            assert_eq!((account.events[0].fired, account.events[0].total_lost()), (2, lost), "{:?}", channel.config());
+            drop(consumer);
+            channel.close();
+        }
+    }
+
+    /// Without a supplier: only an event that is to be recorded waits, once until the supplier's next round, and the wait is in the account.
+    #[test]
+    fn a_wait_for_a_ring_is_bounded_and_counted() {
+        let config = Channel::wait(1 << 16, Duration::from_millis(1)).at_first(1).spares(1);
+        let channel = OpenChannel::open(config, [1; 16], 0, 1, Box::new(AnonymousMemory)).expect("memory");
+        let (consumer, id) = (channel.register_consumer(), channel.add_event().expect("an id"));
+        let fire = |outcome| {
+            let served = thread::section(thread::EventOrigin::from_site(None), |slot| {
+                channel.serve(slot, id, 0, &(1_u64, ()), || outcome);
+            });
+            served.expect("a slot");
+        };
+        let waits = || channel.account().streams.iter().map(|stream| stream.waited).sum::<u64>();
+        fire(FilterOutcome::Accepted);
+        let other = |outcomes: &[FilterOutcome]| {
+            std::thread::scope(|scope| {
+                let fires = scope.spawn(|| outcomes.iter().copied().for_each(fire));
+                fires.join().expect("no panic");
+            });
+        };
+        other(&[FilterOutcome::Refused]);
+        assert_eq!(waits(), 0);
+        other(&[FilterOutcome::Accepted, FilterOutcome::Accepted]);
+        assert_eq!(waits(), 1);
+        channel.supply().expect("memory");
+        other(&[FilterOutcome::Accepted]);
+        let event = &channel.account().events[0];
+        assert_eq!((event.fired, event.filtered, event.recorded, event.total_lost()), (5, 1, 2, 2));
+        drop(consumer);
+        channel.close();
     }
 
     /// The next event looks for a ring again, or for room, whatever the state of the full ring.

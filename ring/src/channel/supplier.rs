@@ -100,6 +100,7 @@ impl OpenChannel {
         }
         self.supply.is_behind.store(is_behind, Ordering::Relaxed);
         self.supply.can_make.store(can_make, Ordering::Relaxed);
+        self.supply.is_late.store(false, Ordering::Relaxed);
         self.supply.can_make_large.store(can_make_large, Ordering::Relaxed);
         if round.since.elapsed() >= PERIOD {
             self.park_unused(&rings, &mut round);
@@ -190,12 +191,14 @@ impl OpenChannel {
     }
 
     /// The urgency of [`maintain`](Self::maintain) in percent: the part of the spare rings taken since the last call, or 100
-    /// if that call had no time to create all rings.
+    /// if that call had no time to create all rings, or if threads wait for rings.
     pub fn spares_taken(&self) -> u32 {
         if !self.ring_table.is_attached() {
             return 0;
         }
-        if self.supply.is_behind.load(Ordering::Relaxed) {
+        let is_awaited =
+            || self.supply.waiting.load(Ordering::Relaxed) > 0 && self.supply.can_make.load(Ordering::Relaxed);
+        if self.supply.is_behind.load(Ordering::Relaxed) || is_awaited() {
             return 100;
         }
         let taken = |spares: &Spares| {

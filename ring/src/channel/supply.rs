@@ -41,6 +41,11 @@ pub(super) struct Supply {
     /// worst a thread wakes the supplier in vain.
     pub(super) can_make: AtomicBool,
     pub(super) can_make_large: AtomicBool,
+    /// Number of threads that wait for a ring. Relaxed: it is read for an estimate.
+    pub(super) waiting: AtomicUsize,
+    /// True if a thread has waited for a ring in vain since the last round: until the next one, no other begins to wait. Relaxed: at worst a
+    /// thread waits once more.
+    pub(super) is_late: AtomicBool,
     pub(super) round: Mutex<Round>,
 }
 
@@ -113,7 +118,13 @@ impl Supply {
             largest: 0,
         };
         let can_make = || AtomicBool::new(true);
-        let (can_make, can_make_large) = (can_make(), can_make());
-        Self { is_behind: AtomicBool::new(false), can_make, can_make_large, round: Mutex::new(round) }
+        Self {
+            is_behind: AtomicBool::new(false),
+            can_make: can_make(),
+            can_make_large: can_make(),
+            waiting: AtomicUsize::new(0),
+            is_late: AtomicBool::new(false),
+            round: Mutex::new(round),
+        }
     }
 }

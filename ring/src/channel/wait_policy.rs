@@ -1,4 +1,5 @@
-//! The bounded wait: an event that finds its ring full waits for the consumer, up to the limit of the channel.
+//! The bounded wait: an event that finds its ring full waits for the consumer, up to the limit of the channel. An event of a thread without a ring
+//! waits for the thread that supplies rings.
 //!
 //! A site waits only here, and only if its channel requests it by name ([`Channel::wait`](super::Channel::wait)). A thread does not
 //! wait:
@@ -9,8 +10,14 @@
 //! * while it blocks signals, as in a signal handler: a handler cannot be distinguished from a thread that blocks signals;
 //! * after a wait that timed out, until something has been drained: a blocking sink costs a thread one wait, not one per event.
 //!
+//! A thread does not wait for a ring either if the supplier cannot create one, or if another thread has waited in vain since the supplier's last round.
+//!
 //! The second and third of these, and grace periods, do not concern a consumer in another process
-//! ([`register_remote_consumer`](super::OpenChannel::register_remote_consumer)): it makes room whatever this process does.
+//! ([`register_remote_consumer`](super::OpenChannel::register_remote_consumer)): it makes room whatever this process does. The supplier of rings is
+//! always a thread of this process.
+//!
+//! The supplier may need a lock whose owner waits for a grace period, or wait for one itself, which cannot elapse while a thread waits inside its section.
+//! So a thread gives up waiting for a ring when some thread has been waiting for a grace period for 50 ms: any other grace period ends sooner.
 //!
 //! A waiting thread keeps the buffer marked as being written (see [`flush_handshake`](super::flush_handshake)): its signal handlers write to
 //! the nested buffer, and the flusher leaves the packet to it. It also stays inside its section, so that a grace period lasts as long as the
@@ -69,25 +76,66 @@ impl WaitPolicy {
     }
 
     fn wait_for_consumer(&self, enough: u64, drained: impl Fn() -> u64) -> (Duration, bool) {
-        let begin = Instant::now();
-        let mut pause = FIRST_PAUSE;
-        loop {
+        let (waited, end) = poll(self.max_wait, || {
             if drained() >= enough {
-                return (begin.elapsed(), true);
+                return Some(End::Ready);
             }
-            let waited = begin.elapsed();
-            if !self.consumers.is_present() {
-                return (waited, false);
-            }
-            if waited >= self.max_wait {
-                self.timed_out_at.store(drained() + 1, Ordering::Relaxed);
-                self.consumers.stall();
-                return (waited, false);
-            }
-            thread::sleep(pause.min(self.max_wait.saturating_sub(waited)));
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            (!self.consumers.is_present()).then_some(End::GivenUp)
+        });
+        if end == End::TimedOut {
+            self.timed_out_at.store(drained() + 1, Ordering::Relaxed);
+            self.consumers.stall();
         }
+        (waited, end == End::Ready)
     }
+}
+
+/// How a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Ready,
+    GivenUp,
+    TimedOut,
+}
+
+/// Calls `look` at growing intervals until it returns the end, for up to `max_wait`. Returns the duration as well.
+fn poll(max_wait: Duration, mut look: impl FnMut() -> Option<End>) -> (Duration, End) {
+    let begin = Instant::now();
+    let mut pause = FIRST_PAUSE;
+    // Not a wait, if there is nothing to wait for.
+    let mut waited = Duration::ZERO;
+    loop {
+        if let Some(end) = look() {
+            return (waited, end);
+        }
+        waited = begin.elapsed();
+        if waited >= max_wait {
+            return (waited, End::TimedOut);
+        }
+        thread::sleep(pause.min(max_wait.saturating_sub(waited)));
+        pause = (pause * 2).min(LONGEST_PAUSE);
+        waited = begin.elapsed();
+    }
+}
+
+/// The time for which a grace period may be awaited while a thread waits for a ring.
+const LONGEST_GRACE_PERIOD: Duration = Duration::from_millis(50);
+
+/// Waits for the supplier of rings, like [`poll`], if the calling thread may wait for another thread of this process.
+pub(super) fn wait_for_supplier(max_wait: Duration, mut look: impl FnMut() -> Option<End>) -> (Duration, End) {
+    if !crate::thread::is_outermost() || signals_are_blocked() {
+        return (Duration::ZERO, End::GivenUp);
+    }
+    let mut awaited_since = None;
+    let mut is_blocking = || {
+        if !crate::thread::is_grace_period_awaited() {
+            awaited_since = None;
+            return None;
+        }
+        let since = *awaited_since.get_or_insert_with(Instant::now);
+        (since.elapsed() >= LONGEST_GRACE_PERIOD).then_some(End::GivenUp)
+    };
+    keeping_errno(|| poll(max_wait, || look().or_else(&mut is_blocking)))
 }
 
 /// Returns whether the calling thread blocks any signal.

@@ -2,7 +2,8 @@
 //!
 //! The owner of a ring calls [`WakeWord::wake`] when it has closed a packet and at least half of its ring waits to be drained. A thread also calls it
 //! when it takes one of the last spare rings, or finds none. If the consumer sleeps, this is one system call, `futex(FUTEX_WAKE)`;
-//! otherwise it is a fence and a load. It is the only system call that a site makes, at most one for each closed packet and each spare ring.
+//! otherwise it is a fence and a load. It is the only system call that a site makes, at most one for each closed packet and each spare ring,
+//! except where an event waits.
 //! It never blocks, and it is safe in signal handlers. [`Channel::no_wake`](super::Channel::no_wake) switches it off.
 //!
 //! The futex is not private to the process, because the consumer may be in another one; see [`MemorySource::wake_memory`].

@@ -170,11 +170,21 @@ pub(crate) fn wait_for_grace_period() -> bool {
     if !begin_grace_period() {
         return false;
     }
+    GRACE_WAITS.fetch_add(1, Ordering::Relaxed);
     let end = HIGH_WATER.load(Ordering::Relaxed);
     for slot in &SLOTS[..end] {
         slot.section.wait_until_ended();
     }
+    GRACE_WAITS.fetch_sub(1, Ordering::Relaxed);
     true
+}
+
+/// Number of threads that wait for a grace period. A hint, so Relaxed suffices.
+static GRACE_WAITS: AtomicUsize = AtomicUsize::new(0);
+
+/// Returns whether a thread of this process waits for a grace period.
+pub(crate) fn is_grace_period_awaited() -> bool {
+    GRACE_WAITS.load(Ordering::Relaxed) > 0
 }
 
 /// Begins a grace period without waiting for it; [`poll_grace_period`] later returns whether it has elapsed. Returns `false` if the kernel no longer
@@ -215,4 +225,5 @@ fn reset_others_after_fork() {
     // Recounted, not decremented: a thread of the parent that was claiming or releasing a slot during the fork may have changed only one of
     // the slot and the count.
     CLAIMED_SLOTS.store(claimed, Ordering::Relaxed);
+    GRACE_WAITS.store(0, Ordering::Relaxed);
 }

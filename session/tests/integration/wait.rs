@@ -3,7 +3,7 @@
 use crate::common::{Outcome, assert_balances, event, lost, place, view};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 use tracepoint::Probe;
@@ -98,6 +98,38 @@ fn waits_are_bounded_by_the_maximum() -> Outcome {
     // One wait for the first packets, one for those after the sink had blocked, and perhaps one for the packets that it had taken before.
     let notes = summary.accounts[0].1.notes;
     assert!((1..=4).contains(&notes.waited), "{notes:?}");
+    Ok(())
+}
+
+/// Rings come from another thread than the drain.
+#[test]
+fn threads_wait_for_rings_while_a_sink_blocks() -> Outcome {
+    const CROWD: u64 = 64;
+    own_process!();
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let ((reached, is_reached), (let_go, go)) = (channel(), channel());
+    let session = Session::builder("crowd")
+        .events("patient:step")
+        .channel(Channel::wait(64 << 10, Duration::from_secs(10)).spares(2).at_first(2))
+        .sink(Blocks { reached, go })
+        .start()?;
+    tracepoint::trace!(step(0));
+    is_reached.recv()?;
+    // All at the same time: none releases its ring before the last one has requested one.
+    let barrier = Barrier::new(CROWD as usize);
+    thread::scope(|scope| {
+        for n in 1..=CROWD {
+            let barrier = &barrier;
+            scope.spawn(move || {
+                tracepoint::trace!(step(n));
+                barrier.wait();
+            });
+        }
+    });
+    drop((let_go, is_reached));
+    let summary = session.stop()?;
+    let step = event(&summary, "patient:step");
+    assert_eq!((step.fired, step.recorded), (1 + CROWD, 1 + CROWD), "{step:?}");
     Ok(())
 }
 

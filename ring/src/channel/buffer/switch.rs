@@ -146,10 +146,7 @@ impl Buffer {
         }
         let Some(wait_policy) = &self.wait_policy else { return false };
         let (waited, has_room) = wait_policy.wait(self.slots.released_for(next), || self.released_packets());
-        if !waited.is_zero() {
-            self.counters().waited.increment();
-            self.counters().waited_ns.add_shared(waited.as_nanos() as u64);
-        }
+        self.counters().count_wait(waited);
         has_room
     }
 

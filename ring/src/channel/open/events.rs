@@ -116,9 +116,12 @@ impl OpenChannel {
         }
         let rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
         let rows: Vec<_> = rings.iter().map(|ring| ring.account()).chain([self.ringless.account()]).collect();
+        let [waited, waited_ns] = self.ringless_waits();
         let ringless = StreamAccount {
             instance: RINGLESS_INSTANCE,
             discarded: self.ringless_discarded(),
+            waited,
+            waited_ns,
             ..StreamAccount::default()
         };
         let streams =

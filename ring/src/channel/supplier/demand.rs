@@ -1,7 +1,7 @@
 //! Determines the number of spare rings.
 //!
 //! Rings in which threads start: the number configured for the channel; one for each thread that has started in this period or the last one and has
-//! no ring; and, in a round in which threads took rings or found none, twice the number of threads that took one (four times for small rings), but at
+//! no ring; and, in a round in which threads took rings, found none or wait for one, twice the number of threads that took one (four times for small rings), but at
 //! most the number of threads without a ring. The small rings with which a channel starts are created regardless of the number of threads. Rings that
 //! were unused for a complete period are no longer needed, except the small rings that the largest crowd of the last minute used at the same time.
 //!
@@ -90,14 +90,15 @@ impl OpenChannel {
         [small, round.large.wanted.min(most) + further]
     }
 
-    /// The numbers of threads that need rings: threads that took one, or found none, since the last round, of which `taken` took one; threads
+    /// The numbers of threads that need rings: threads that took one, found none or wait for one, since the last round, of which `taken` took one; threads
     /// that have started; and all threads without one.
     fn births(&self, rings: &[Arc<Ring>], round: &mut Round, taken: usize) -> [usize; 3] {
         let ringless = self.ringless_discarded();
         let lost = ringless - std::mem::replace(&mut round.ringless, ringless);
         // Threads that fired only for other channels have no ring either, so the number of lost events is another bound.
         let without = if lost > 0 { thread::count_claimed(|slot| self.has_no_ring(slot)) } else { 0 };
-        let seen = (2 * taken).max(without.min(lost as usize));
+        let waiting = self.supply.waiting.load(Ordering::Relaxed);
+        let seen = (2 * taken).max(without.min(lost as usize)).max(waiting);
         if seen > 0 || round.counted.elapsed() >= COUNT_INTERVAL {
             let owned = rings.iter().filter(|ring| ring.is_owned()).count();
             round.others = self.source.thread_count().map(|threads| threads.saturating_sub(owned));
