@@ -12,7 +12,7 @@ usage: scripts/peers.sh [--out DIR] [--docs] [--quick] [--no-counts] [--no-lttng
 Writes peers.md, peers.svg, run.json, counts.tsv, systems.md and systems.json into DIR (default target/peers, in the directory of
 this call).
 
-  --docs       also replaces the figures in docs/costs.md and the chart docs/costs.svg
+  --docs       also replaces the figures of this kind of processor in docs/costs.md, or adds them, and the chart of it
   --quick      few short rounds, and instructions for one kernel: shows that it works
   --no-counts  no instruction counts
   --no-lttng   without LTTng-UST, which is also left out where its headers are missing; its rows that record are left out

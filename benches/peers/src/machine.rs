@@ -44,6 +44,18 @@ impl Machine {
             load: load.split(' ').next().unwrap_or("?").into(),
         }
     }
+
+    /// The kind of the processors, without their number.
+    pub fn processor(&self) -> &str {
+        self.cpu.split_once(" × ").map_or(self.cpu.as_str(), |(_, kind)| kind)
+    }
+
+    /// The kind of the processors, in characters that a file name may have: their family and model.
+    pub fn id(&self) -> String {
+        let kind = self.processor();
+        let numbers = kind.rsplit_once('(').map_or(kind, |(_, numbers)| numbers.trim_end_matches(')'));
+        numbers.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-")
+    }
 }
 
 impl Display for Machine {

@@ -19,8 +19,11 @@ fn read(path: &str) -> String {
 #[test]
 fn the_readme_has_the_figures_of_the_costs_page() {
     let readme = read("README.md");
-    let expected = figures::put(&readme, &read("docs/costs.md")).expect("both files have their tables");
+    let costs = read("docs/costs.md");
+    let expected = figures::put(&readme, &costs).expect("both files have their tables");
     assert_eq!(readme, expected, "README.md is out of date: run `cargo run -p tracepoint-book --bin figures`");
+    let expected = figures::put_by_processor(&costs).expect("the page has its tables");
+    assert_eq!(costs, expected, "docs/costs.md is out of date: run `cargo run -p tracepoint-book --bin figures`");
 }
 
 #[test]

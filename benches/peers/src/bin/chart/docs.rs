@@ -6,31 +6,51 @@ use anyhow::{Context, Result};
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
+use tracepoint_peers::machine::Machine;
 use tracepoint_peers::report::Report;
 use tracepoint_peers::variant::Mode;
 
-/// Replaces the section of sites in costs.md, and the chart.
+/// Replaces this processor's part of the section of sites in costs.md, and its chart.
 pub(crate) fn put(docs: &Path, report: &Report, counts: &Counts) -> Result<()> {
-    put_section(docs, "peers", &section(report, counts))?;
-    let path = docs.join("costs.svg");
+    let chart = format!("costs-{}.svg", report.machine.id());
+    put_part(docs, "peers", &report.machine, &section(report, counts, &chart))?;
+    let path = docs.join(chart);
     fs::write(&path, svg::render(report)).with_context(|| format!("write {}", path.display()))
 }
 
-/// Replaces the section in costs.md between the marks with this name.
-pub(crate) fn put_section(docs: &Path, name: &str, section: &str) -> Result<()> {
-    let begin = format!("<!-- {name}: begin; written by scripts/peers.sh --docs -->\n");
-    let end = format!("<!-- {name}: end -->");
+/// Replaces the part of a section in costs.md that is about this kind of processor, or adds one behind those of other processors. A section stands
+/// between marks with its name; each part has a heading with a processor.
+pub(crate) fn put_part(docs: &Path, section: &str, machine: &Machine, text: &str) -> Result<()> {
+    let begin = format!("<!-- {section}: begin; written by scripts/peers.sh --docs -->\n");
+    let end = format!("<!-- {section}: end -->");
     let path = docs.join("costs.md");
-    let text = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
+    let page = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
     let marks = || format!("{} has no section between `{}` and `{end}`", path.display(), begin.trim_end());
-    let (before, rest) = text.split_once(&begin).with_context(marks)?;
-    let (_, after) = rest.split_once(&end).with_context(marks)?;
-    fs::write(&path, format!("{before}{begin}{section}{end}{after}"))
-        .with_context(|| format!("write {}", path.display()))
+    let (before, rest) = page.split_once(&begin).with_context(marks)?;
+    let (parts, after) = rest.split_once(&end).with_context(marks)?;
+    let parts = with_part(parts, &format!("{PART}{}\n", machine.processor()), text);
+    fs::write(&path, format!("{before}{begin}{parts}{end}{after}")).with_context(|| format!("write {}", path.display()))
 }
 
-fn section(report: &Report, counts: &Counts) -> String {
-    let mut text = format!("\n{}; {} rounds.\n", report.machine, report.rounds);
+/// The beginning of a part's heading.
+const PART: &str = "### ";
+
+/// `parts` with the text below this heading replaced, or added at the end.
+fn with_part(parts: &str, heading: &str, text: &str) -> String {
+    let (before, after) = parts.split_once(heading).map_or((parts, ""), |(before, rest)| {
+        let next = rest.find(&format!("\n{PART}")).map_or("", |next| &rest[next + 1..]);
+        (before, next)
+    });
+    let between = if before.is_empty() { "\n" } else { "" };
+    format!("{before}{between}{heading}{text}{after}")
+}
+
+fn section(report: &Report, counts: &Counts, chart: &str) -> String {
+    let (machine, rounds) = (&report.machine, report.rounds);
+    let mut text = format!(
+        "\n{machine}; {rounds} rounds.\n\n![Nanoseconds that an event adds to a loop, for each tracer, on {}]({chart})\n",
+        machine.processor()
+    );
     for mode in [Mode::Off, Mode::On] {
         sites(&mut text, report, counts, mode).expect("a String accepts all writes");
     }
@@ -77,7 +97,7 @@ fn sites(text: &mut String, report: &Report, counts: &Counts, mode: Mode) -> std
 fn recorded(text: &mut String, report: &Report, counts: &Counts) -> std::fmt::Result {
     writeln!(
         text,
-        "\n| recorded | tight, ns | over the floor (95 %) | isolated, ns | over the floor (95 %) | bytes | instructions |"
+        "\n| recorded | tight, over the floor (95 %) | isolated, over the floor (95 %) | tight, ns | isolated, ns | bytes | instructions |"
     )?;
     writeln!(text, "|---|---|---|---|---|---|---|")?;
     for row in report.rows.iter().filter(|row| row.mode == Mode::Recorded && row.kernel == "tight") {
@@ -94,10 +114,10 @@ fn recorded(text: &mut String, report: &Report, counts: &Counts) -> std::fmt::Re
         writeln!(
             text,
             "| `{variant}` | {} | {} | {} | {} | {bytes} | {} |",
-            added(report, variant, "tight"),
             over_floor("tight"),
-            added(report, variant, "tight-isolated"),
             over_floor("tight-isolated"),
+            added(report, variant, "tight"),
+            added(report, variant, "tight-isolated"),
             instructions(counts, variant),
         )?;
     }
@@ -113,4 +133,19 @@ fn absent(text: &mut String, report: &Report) -> std::fmt::Result {
         writeln!(text, "* `{}` was not measured: {}", absent.variant, absent.reason)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_replaces_that_of_the_same_processor_alone() {
+        let one = with_part("", "### A\n", "\nfirst\n\n");
+        let two = with_part(&one, "### B\n", "\nsecond\n\n");
+        assert_eq!(two, "\n### A\n\nfirst\n\n### B\n\nsecond\n\n");
+        let again = with_part(&two, "### A\n", "\nthird\n\n");
+        assert_eq!(again, "\n### A\n\nthird\n\n### B\n\nsecond\n\n");
+        assert_eq!(with_part(&again, "### B\n", "\nfourth\n\n"), "\n### A\n\nthird\n\n### B\n\nfourth\n\n");
+    }
 }

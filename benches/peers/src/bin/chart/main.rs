@@ -33,7 +33,7 @@ struct Options {
     /// The directory to write to
     #[arg(long, value_name = "DIR", default_value = "target/peers")]
     out: PathBuf,
-    /// Also update the sections between the marks of costs.md, and costs.svg, in this directory
+    /// Also update what costs.md, in this directory, says of this kind of processor, and the chart of it
     #[arg(long, value_name = "DIR")]
     docs: Option<PathBuf>,
 }
@@ -50,9 +50,10 @@ fn main() -> Result<()> {
         options.docs.as_ref().map_or(Ok(()), |docs| docs::put(docs, &report, &counts))?;
     }
     if let Some(path) = &options.systems {
-        let section = systems::render(&results(path)?);
+        let report: systems::Report = results(path)?;
+        let section = systems::render(&report);
         options.write("systems.md", &section)?;
-        options.docs.as_ref().map_or(Ok(()), |docs| docs::put_section(docs, "systems", &section))?;
+        options.docs.as_ref().map_or(Ok(()), |docs| docs::put_part(docs, "systems", &report.machine, &section))?;
     }
     Ok(())
 }

@@ -1,46 +1,38 @@
-//! The table of recording systems: this library before the rings and the drain were made adaptive, this library now, and its peers.
+//! The table of recording systems: this library's and its peers.
 
 use std::fmt::Write;
-use tracepoint_peers::systems::Report;
+pub(crate) use tracepoint_peers::systems::Report;
 
-/// A row: its label, its figures, the number of its units per unit of the peers, and earlier results of the session and of `tracectl record`,
-/// measured with a drain that slept for fixed times.
+/// A row: its label, its figures, and the number of its units per unit of the peers.
 struct Row {
     label: &'static str,
     /// Several figures are added, and shown separately.
     figures: &'static [&'static str],
     unit: f64,
     digits: usize,
-    before: [&'static str; 2],
 }
 
-const fn row(
-    label: &'static str,
-    figures: &'static [&'static str],
-    unit: f64,
-    digits: usize,
-    before: [&'static str; 2],
-) -> Row {
-    Row { label, figures, unit, digits, before }
+const fn row(label: &'static str, figures: &'static [&'static str], unit: f64, digits: usize) -> Row {
+    Row { label, figures, unit, digits }
 }
 
 const MILLION: f64 = 1e6;
 const MIB: f64 = 1024.0;
 
 const ROWS: &[Row] = &[
-    row("lossless rate of 1 thread, M/s", &["steady-1"], MILLION, 2, ["0.25", "1.5"]),
-    row("lossless rate of 2 threads, M/s", &["steady-2"], MILLION, 2, ["0.5", "4"]),
-    row("flat out, kept, M/s", &["flat"], MILLION, 1, ["5.9", "–"]),
-    row("flat out, lost, %", &["flat-lost"], 1.0, 1, ["85", "–"]),
-    row("largest burst without a loss", &["burst"], 1.0, 0, ["43700", "–"]),
-    row("ns of processor per event, 10,000/s", &["program-10000", "consumer-10000"], 1.0, 0, ["720", "874 + 1660"]),
-    row("ns of processor per event, 100,000/s", &["program-100000", "consumer-100000"], 1.0, 0, ["123", "78 + 208"]),
-    row("ns of processor per event, 1,000,000/s", &["program-1000000", "consumer-1000000"], 1.0, 0, ["35", "13 + 71"]),
-    row("idle, wake-ups per second", &["wakes-program", "wakes-consumer"], 1.0, 1, ["–", "100"]),
-    row("idle, RSS added to the program, MiB", &["rss"], MIB, 1, ["17", "–"]),
-    row("idle, PSS added to the program, MiB", &["pss"], MIB, 1, ["–", "–"]),
-    row("idle, PSS of the consumer, MiB", &["consumer-pss"], MIB, 1, ["–", "–"]),
-    row("idle, shared memory, MiB", &["shared"], MIB, 1, ["17", "–"]),
+    row("lossless rate of 1 thread, M/s", &["steady-1"], MILLION, 2),
+    row("lossless rate of 2 threads, M/s", &["steady-2"], MILLION, 2),
+    row("flat out, kept, M/s", &["flat"], MILLION, 1),
+    row("flat out, lost, %", &["flat-lost"], 1.0, 1),
+    row("largest burst without a loss", &["burst"], 1.0, 0),
+    row("ns of processor per event, 10,000/s", &["program-10000", "consumer-10000"], 1.0, 0),
+    row("ns of processor per event, 100,000/s", &["program-100000", "consumer-100000"], 1.0, 0),
+    row("ns of processor per event, 1,000,000/s", &["program-1000000", "consumer-1000000"], 1.0, 0),
+    row("idle, wake-ups per second", &["wakes-program", "wakes-consumer"], 1.0, 1),
+    row("idle, RSS added to the program, MiB", &["rss"], MIB, 1),
+    row("idle, PSS added to the program, MiB", &["pss"], MIB, 1),
+    row("idle, PSS of the consumer, MiB", &["consumer-pss"], MIB, 1),
+    row("idle, shared memory, MiB", &["shared"], MIB, 1),
 ];
 
 /// Renders a run.
@@ -53,22 +45,22 @@ pub(crate) fn render(report: &Report) -> String {
 fn write(text: &mut String, report: &Report) -> std::fmt::Result {
     writeln!(
         text,
-        "\n{}; {} rounds, {} s idle before each load.\n",
+        "\n{}; {} round{}, {} s idle before each load.\n",
         report.machine,
         report.rounds,
+        if report.rounds == 1 { "" } else { "s" },
         report.pause_ms as f64 / 1e3
     )?;
     writeln!(
         text,
-        "| systems | `session` before | `session` | `record` before | `record` | LTTng-UST | dial9 |\n\
-         |---|---|---|---|---|---|---|"
+        "| systems | `session` | `record` | LTTng-UST | dial9 |\n\
+         |---|---|---|---|---|"
     )?;
     for row in ROWS {
-        let [session, record] = row.before;
         let now = |system| row.cell(report, system);
         writeln!(
             text,
-            "| {} | {session} | {} | {record} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} |",
             row.label,
             now("session"),
             now("record"),
