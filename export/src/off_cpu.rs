@@ -12,7 +12,7 @@ use crate::format::LossReport;
 use crate::inside::{NameSelection, has_polls, span_id};
 use crate::samples::MAPPING;
 use crate::sources::{Sources, ThreadId};
-use crate::waits::{Cause, Key, Period, StateChange, Waits};
+use crate::waits::{Cause, Key, Period, ThreadPeriod, Waits};
 
 /// Maximum number of open spans. Further ones are ignored.
 const MAX_OPEN: usize = 1 << 18;
@@ -87,19 +87,21 @@ impl OffCpu {
         if event.name() == MAPPING {
             return;
         }
-        self.last_ns = event.time_ns;
+        self.last_ns = self.last_ns.max(event.time_ns);
         let key = self.waits.key(thread, sources);
-        let changed = self.waits.note(event, key);
-        let changed = changed.unwrap_or_else(|| self.waits.runs_at(key, event.time_ns));
+        let changed = self.waits.note(event, key, thread, sources).unwrap_or_else(|| {
+            self.waits.runs_at(key, event.time_ns);
+            key
+        });
         self.take(changed, sources);
     }
 
     /// Processes the begin or the end of a span.
     pub(crate) fn span_event(&mut self, event: &Event, part: SpanPart, thread: ThreadId, sources: &Sources) {
-        self.last_ns = event.time_ns;
+        self.last_ns = self.last_ns.max(event.time_ns);
         let key = self.waits.key(thread, sources);
-        let changed = self.waits.runs_at(key, event.time_ns);
-        self.take(changed, sources);
+        self.waits.runs_at(key, event.time_ns);
+        self.take(key, sources);
         let Some((name, _)) = event.class.span() else { return };
         let Some(id) = span_id(event) else { return };
         let id = (sources.thread(thread).process, id);
@@ -119,12 +121,13 @@ impl OffCpu {
 
     /// Processes a loss of the kernel's events, or of a thread's events: then its spans may have ended.
     pub(crate) fn loss(&mut self, loss: &LossReport<'_>, sources: &Sources) {
-        let key = self.waits.key(loss.thread, sources);
-        if sources.process_of(loss.thread).program.is_none() {
-            let changed = self.waits.lost(key.0, loss.loss.from_ns, loss.loss.to_ns);
-            self.take(changed, sources);
+        if self.waits.lost(loss.thread, sources, loss.loss.from_ns, loss.loss.to_ns) {
+            for period in self.waits.take_collected() {
+                self.add(period, sources);
+            }
             return;
         }
+        let key = self.waits.key(loss.thread, sources);
         for open in self.open.remove(&key).into_iter().flatten() {
             self.threads.remove(&open.id);
         }
@@ -133,10 +136,8 @@ impl OffCpu {
 
     /// Ends the trace. Returns the frames below each process with their times in nanoseconds, and the time of further ones.
     pub(crate) fn finish(&mut self, sources: &Sources) -> (BTreeMap<(u32, Vec<&str>), u64>, u64) {
-        let mut rest = Vec::new();
-        self.waits.take_rest(self.last_ns, |key, period| rest.push((key, period)));
-        for (key, period) in rest {
-            self.add(key, period, sources);
+        for period in self.waits.take_rest(self.last_ns) {
+            self.add(period, sources);
         }
         let mut all: BTreeMap<_, u64> = BTreeMap::new();
         for ((process, stack, cause, call), time) in &self.rows {
@@ -161,16 +162,13 @@ impl OffCpu {
         names
     }
 
-    fn take(&mut self, changed: StateChange, sources: &Sources) {
-        let mut all = Vec::new();
-        self.waits.take(changed, |key, period| all.push((key, period)));
-        for (key, period) in all {
-            self.add(key, period, sources);
+    fn take(&mut self, changed: Key, sources: &Sources) {
+        for period in self.waits.take(changed) {
+            self.add(period, sources);
         }
     }
 
-    fn add(&mut self, key: Key, period: Period, sources: &Sources) {
-        let Some(thread) = self.waits.thread_of(key) else { return };
+    fn add(&mut self, ThreadPeriod { thread, period, .. }: ThreadPeriod, sources: &Sources) {
         let Period { from, to, cause, call, tag, .. } = period;
         if matches!(cause, Cause::Running | Cause::Unknown) || !self.stacks[tag as usize].is_selected {
             return;

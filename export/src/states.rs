@@ -7,7 +7,7 @@ use tracepoint_reader::{Event, SpanPart};
 use crate::format::{Format, LossReport, Span, ThreadDetail, ThreadState};
 use crate::samples;
 use crate::sources::{Sources, ThreadId};
-use crate::waits::{Key, Period, Sample, SpanTime, SpanTimes, StateChange, Waits};
+use crate::waits::{Sample, SpanTime, SpanTimes, ThreadPeriod, Waits};
 
 /// What the threads of a trace do, as far as a format uses it.
 #[derive(Debug)]
@@ -55,37 +55,36 @@ impl States {
             return Ok(());
         }
         let key = self.waits.key(thread, sources);
-        let noted = if is_of_kernel { self.waits.note(event, key) } else { None };
+        let noted = if is_of_kernel { self.waits.note(event, key, thread, sources) } else { None };
         let process = sources.thread(thread).process;
         let changed = match (noted, part) {
             (Some(changed), _) => changed,
             (None, Some(part)) if divides => {
                 self.spans.add(event, part, key, process, &mut self.waits);
-                StateChange::Thread(key)
+                key
             }
             _ => {
                 if let Some(stack) = samples::stack(event).filter(|_| self.detail >= ThreadDetail::Samples) {
                     self.waits.sampled(key, Sample { time: event.time_ns, process, stack });
                 }
-                self.waits.runs_at(key, event.time_ns)
+                self.waits.runs_at(key, event.time_ns);
+                key
             }
         };
-        self.pass(changed, sources, format)
+        let all = self.waits.take(changed);
+        self.pass(&all, sources, format)
     }
 
-    /// Processes a loss. Only the kernel's streams have no process.
+    /// Processes a loss.
     pub(crate) fn loss(
         &mut self,
         loss: &LossReport<'_>,
         sources: &Sources,
         format: &mut impl Format,
     ) -> io::Result<()> {
-        if sources.process_of(loss.thread).program.is_some() {
-            return Ok(());
-        }
-        let (host, _) = self.waits.key(loss.thread, sources);
-        let changed = self.waits.lost(host, loss.loss.from_ns, loss.loss.to_ns);
-        self.pass(changed, sources, format)
+        self.waits.lost(loss.thread, sources, loss.loss.from_ns, loss.loss.to_ns);
+        let all = self.waits.take_collected();
+        self.pass(&all, sources, format)
     }
 
     /// Takes how the time of a span divides; `None` if the format does not use it.
@@ -98,24 +97,16 @@ impl States {
 
     /// Passes the states that last until the end of the trace.
     pub(crate) fn finish(&mut self, last_ns: i64, sources: &Sources, format: &mut impl Format) -> io::Result<()> {
-        let mut all = Vec::new();
-        self.waits.take_rest(last_ns, |key, period| all.push((key, period)));
-        self.pass_all(&all, sources, format)
+        let all = self.waits.take_rest(last_ns);
+        self.pass(&all, sources, format)
     }
 
-    fn pass(&mut self, changed: StateChange, sources: &Sources, format: &mut impl Format) -> io::Result<()> {
-        let mut all = Vec::new();
-        self.waits.take(changed, |key, period| all.push((key, period)));
-        self.pass_all(&all, sources, format)
-    }
-
-    fn pass_all(&mut self, all: &[(Key, Period)], sources: &Sources, format: &mut impl Format) -> io::Result<()> {
-        for (key, period) in all {
-            let Some(thread) = self.waits.thread_of(*key) else { continue };
+    fn pass(&mut self, all: &[ThreadPeriod], sources: &Sources, format: &mut impl Format) -> io::Result<()> {
+        for ThreadPeriod { thread, name, period } in all {
             let woken_by = period.woken_by.map(|key| self.waits.title_of(key));
             let state = ThreadState {
-                thread,
-                thread_name: self.waits.name_of(*key),
+                thread: *thread,
+                thread_name: name.as_deref(),
                 begin_ns: period.from,
                 end_ns: period.to,
                 cause: period.cause,

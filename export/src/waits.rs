@@ -12,13 +12,14 @@ mod spans;
 mod threads;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use cause::WokenBy;
 pub use cause::{Cause, Division};
 pub(crate) use spans::SpanTimes;
 pub use spans::{SpanTime, WaitKind};
 pub(crate) use threads::{Key, Period, Sample};
-use threads::{MAX_WAITS, Out, Threads};
+use threads::{MAX_RECORDINGS, MAX_WAITS, Out, Threads};
 use tracepoint_reader::{Event, Item, Value};
 
 use crate::sources::{Sources, ThreadId};
@@ -32,12 +33,12 @@ const SOFT_INTERRUPT: u64 = 1 << 4;
 const STATES: u64 = 0xff;
 const UNINTERRUPTIBLE: u64 = 2;
 
-/// The threads whose state an event may have changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StateChange {
-    Thread(Key),
-    /// All of a host.
-    Host(u32),
+/// A period of a thread, and the thread and its name in the events of the kernel at that time.
+#[derive(Clone, Debug)]
+pub(crate) struct ThreadPeriod {
+    pub(crate) thread: ThreadId,
+    pub(crate) name: Option<Arc<str>>,
+    pub(crate) period: Period,
 }
 
 /// The states of all threads of a trace.
@@ -47,7 +48,11 @@ pub(crate) struct Waits {
     hosts: HashMap<Option<String>, u32>,
     /// The thread of each key, preferably of the trace of its process.
     known: HashMap<Key, ThreadId>,
+    /// The recordings of the kernel, by host and trace, with their numbers in `threads`.
+    recordings: HashMap<(u32, Option<[u8; 16]>), usize>,
     has_switches: bool,
+    /// Final periods that have not been taken.
+    periods: Vec<ThreadPeriod>,
 }
 
 impl Waits {
@@ -62,11 +67,18 @@ impl Waits {
     }
 
     fn new(max_waits: usize) -> Self {
-        Self { threads: Threads::new(max_waits), hosts: HashMap::new(), known: HashMap::new(), has_switches: false }
+        Self {
+            threads: Threads::new(max_waits),
+            hosts: HashMap::new(),
+            known: HashMap::new(),
+            recordings: HashMap::new(),
+            has_switches: false,
+            periods: Vec::new(),
+        }
     }
 
-    /// The key of the thread that fires an event, in all traces of its host. From now on, [`thread_of`](Self::thread_of) returns this thread, unless
-    /// it belongs to the kernel's trace and the same thread is known from the trace of its process.
+    /// The key of the thread that fires an event, in all traces of its host. From now on, its periods are of this thread, unless it belongs to the
+    /// kernel's trace and the same thread is known from the trace of its process. If its id was that of a thread of another process, that one has ended.
     pub(crate) fn key(&mut self, thread: ThreadId, sources: &Sources) -> Key {
         let host = &sources.process_of(thread).host;
         let next = self.hosts.len() as u32;
@@ -75,11 +87,14 @@ impl Waits {
             None => *self.hosts.entry(host.clone()).or_insert(next),
         };
         let key = (host, sources.thread(thread).tid.unwrap_or_default());
-        match self.known.get_mut(&key) {
-            Some(known) if *known != thread => {
-                let (process, of_known) = (sources.process_of(thread), sources.process_of(*known));
+        match self.known.get(&key).copied() {
+            Some(known) if known != thread => {
+                let (process, of_known) = (sources.process_of(thread), sources.process_of(known));
+                if process.pid.zip(of_known.pid).is_some_and(|(pid, of_known)| pid != of_known) {
+                    self.reuse(key);
+                }
                 if process.program.is_some() || process.pid != of_known.pid {
-                    *known = thread;
+                    self.known.insert(key, thread);
                 }
             }
             None if key.1 != 0 => {
@@ -90,9 +105,13 @@ impl Waits {
         key
     }
 
-    /// The thread with a key, if it has fired an event.
-    pub(crate) fn thread_of(&self, key: Key) -> Option<ThreadId> {
-        self.known.get(&key).copied()
+    /// The id of a thread is used again: the one that had it has ended.
+    fn reuse(&mut self, key: Key) {
+        let name = self.threads.shared_name_of(key);
+        let (known, periods) = (self.known.get(&key), &mut self.periods);
+        self.threads.reuse(key, |period| {
+            periods.extend(known.map(|thread| ThreadPeriod { thread: *thread, name: name.clone(), period }));
+        });
     }
 
     /// Returns whether the trace has said when threads run.
@@ -100,18 +119,32 @@ impl Waits {
         self.has_switches
     }
 
-    /// Notes an event of the kernel on a thread. Returns the threads that may have changed, or `None` for any other event.
-    pub(crate) fn note(&mut self, event: &Event, key: Key) -> Option<StateChange> {
+    /// The number of a recording of the kernel: of the trace of a thread.
+    fn recording(&mut self, (host, _): Key, thread: ThreadId, sources: &Sources) -> usize {
+        let next = self.recordings.len().min(MAX_RECORDINGS - 1);
+        *self.recordings.entry((host, sources.process_of(thread).trace)).or_insert(next)
+    }
+
+    /// Notes an event of the kernel on a thread, with its key. Returns the thread whose state may have changed, or `None` for any other event.
+    pub(crate) fn note(&mut self, event: &Event, key: Key, thread: ThreadId, sources: &Sources) -> Option<Key> {
+        // The providers of a process may have the same names.
+        if sources.process_of(thread).program.is_some() {
+            return None;
+        }
         let (time, of) = (event.time_ns, |field: &str| number(event, field));
-        let mut changed = StateChange::Thread(key);
-        self.threads.seen(key, time);
+        let mut changed = key;
+        let recording = self.recording(key, thread, sources);
+        self.threads.set_recording(recording);
         match event.name() {
             "perf:switch" => {
                 self.has_switches = true;
                 match bytes(event, "state") {
                     b"running" => {
-                        if let Some(cpu) = cpu(event) {
-                            self.threads.runs_on(key, cpu);
+                        if let Some(cpu) = cpu(event)
+                            && !self.threads.is_lost(key, time)
+                            && let Some(gone) = self.threads.runs_on(key, cpu)
+                        {
+                            self.collect(gone);
                         }
                         self.threads.switched_in(key, time);
                     }
@@ -120,12 +153,16 @@ impl Waits {
                 }
             }
             "perf:thread" => {
+                if self.threads.is_announced(key) {
+                    self.reuse(key);
+                }
                 self.threads.name(key, bytes(event, "comm"));
                 self.threads.recorded(key, time, bytes(event, "state").first().copied().unwrap_or_default());
             }
             "perf:end" => {
-                self.threads.end(key.0, time);
-                changed = StateChange::Host(key.0);
+                for key in self.threads.end(time) {
+                    self.collect(key);
+                }
             }
             "perf:major_fault" => self.threads.faulted(key),
             // Of a recording of the kernel alone: it does not say when threads are switched in.
@@ -137,7 +174,7 @@ impl Waits {
                 let is_uninterruptible = state & UNINTERRUPTIBLE != 0;
                 let out = if state == 0 { Out::Ready } else { Out::Blocked { is_uninterruptible } };
                 self.threads.switched_out(thread, time, out);
-                changed = StateChange::Thread(thread);
+                changed = thread;
             }
             "sched:sched_waking" => {
                 let flags = of("common_flags");
@@ -149,7 +186,7 @@ impl Waits {
                 };
                 let thread = (key.0, of("pid"));
                 self.threads.woken(thread, time, woken_by, key);
-                changed = StateChange::Thread(thread);
+                changed = thread;
             }
             "raw_syscalls:sys_enter" => {
                 if let Some(Value::Enum(value, labels)) = field(event, "id") {
@@ -159,6 +196,7 @@ impl Waits {
             "raw_syscalls:sys_exit" => self.threads.left(key),
             _ => return None,
         }
+        self.threads.seen(key, time);
         Some(changed)
     }
 
@@ -168,15 +206,23 @@ impl Waits {
     }
 
     /// Notes an event of the thread itself: it runs.
-    pub(crate) fn runs_at(&mut self, key: Key, time: i64) -> StateChange {
+    pub(crate) fn runs_at(&mut self, key: Key, time: i64) {
         self.threads.runs_at(key, time);
-        StateChange::Thread(key)
     }
 
-    /// Notes that events of the kernel of a host are missing between two times.
-    pub(crate) fn lost(&mut self, host: u32, from: i64, until: i64) -> StateChange {
-        self.threads.lost(host, from, until);
-        StateChange::Host(host)
+    /// Notes that events of the trace of a thread are missing between two times, if it is the kernel's. Returns whether it is.
+    pub(crate) fn lost(&mut self, thread: ThreadId, sources: &Sources, from: i64, until: i64) -> bool {
+        // Only the kernel's streams have no process.
+        if sources.process_of(thread).program.is_some() {
+            return false;
+        }
+        let key = self.key(thread, sources);
+        let recording = self.recording(key, thread, sources);
+        self.threads.set_recording(recording);
+        for key in self.threads.lost(from, until) {
+            self.collect(key);
+        }
+        true
     }
 
     /// Sets [`Period::tag`] for the waits of a thread that end from now on.
@@ -184,23 +230,37 @@ impl Waits {
         self.threads.tag(key, tag);
     }
 
-    /// Takes the periods that are final. To be called after each change.
-    pub(crate) fn take(&mut self, changed: StateChange, mut take: impl FnMut(Key, Period)) {
-        match changed {
-            StateChange::Thread(key) => self.threads.take(key, |period| take(key, period)),
-            StateChange::Host(host) => {
-                let mut all: Vec<_> = self.threads.of_host(host).collect();
-                all.sort_unstable();
-                for key in all {
-                    self.threads.take(key, |period| take(key, period));
-                }
-            }
+    /// Takes the periods that are final. To be called after each change of a thread.
+    pub(crate) fn take(&mut self, changed: Key) -> Vec<ThreadPeriod> {
+        self.collect(changed);
+        self.take_collected()
+    }
+
+    /// Takes the periods of threads that were changed by events of others.
+    pub(crate) fn take_collected(&mut self) -> Vec<ThreadPeriod> {
+        std::mem::take(&mut self.periods)
+    }
+
+    fn collect(&mut self, key: Key) {
+        let (threads, thread, periods) = (&mut self.threads, self.known.get(&key), &mut self.periods);
+        let before = periods.len();
+        threads.take(key, |period| {
+            periods.extend(thread.map(|thread| ThreadPeriod { thread: *thread, name: None, period }));
+        });
+        if periods.len() > before {
+            let name = threads.shared_name_of(key);
+            periods[before..].iter_mut().for_each(|period| period.name.clone_from(&name));
         }
     }
 
     /// Takes all other periods, until the end of the trace.
-    pub(crate) fn take_rest(&mut self, time: i64, take: impl FnMut(Key, Period)) {
-        self.threads.take_rest(time, take);
+    pub(crate) fn take_rest(&mut self, time: i64) -> Vec<ThreadPeriod> {
+        let mut rest = self.take_collected();
+        let known = &self.known;
+        self.threads.take_rest(time, |key, name, period| {
+            rest.extend(known.get(&key).map(|thread| ThreadPeriod { thread: *thread, name: name.cloned(), period }));
+        });
+        rest
     }
 
     /// The name of a thread in the events of the kernel.
@@ -229,7 +289,7 @@ pub fn shows_states(item: &Item) -> bool {
         "raw_syscalls:sys_enter",
         "raw_syscalls:sys_exit",
     ];
-    matches!(item, Item::Event(event) if names.contains(&event.name()))
+    matches!(item, Item::Event(event) if names.contains(&event.name()) && event.origin().program.is_none())
 }
 
 /// The CPU of an event.

@@ -173,9 +173,10 @@ impl Format for Why<'_> {
     }
 
     fn event(&mut self, event: &Event, thread: ThreadId, sources: &Sources) -> io::Result<()> {
+        let is_of_kernel = sources.process_of(thread).program.is_none();
         match event.name() {
-            "perf:switch" => self.reasons.has_switches = true,
-            "sched:sched_waking" => self.reasons.has_reasons |= self.reasons.has_switches,
+            "perf:switch" if is_of_kernel => self.reasons.has_switches = true,
+            "sched:sched_waking" if is_of_kernel => self.reasons.has_reasons |= self.reasons.has_switches,
             _ => {
                 self.code.note(event, sources.thread(thread).process);
             }

@@ -247,7 +247,7 @@ fn a_browser_shows_the_states_of_threads_and_how_a_span_divides() {
     let tracks = inside["tracks"].as_array().unwrap();
     let names: Vec<_> = tracks.iter().map(|track| track["name"].as_str().unwrap()).collect();
     // The second one has no event of its own, and neither has the process of the third one.
-    assert_eq!(names, ["thread 41", "second 42", "alone 78", "thread 142"]);
+    assert_eq!(names, ["thread 41", "second 42", "thread 142", "alone 78"]);
     let pids: Vec<_> = tracks.iter().map(|track| &inside["processes"][index(&track["process"])]["pid"]).collect();
     assert_eq!(pids, [4242, 4242, 77, 77]);
 

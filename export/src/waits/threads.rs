@@ -14,9 +14,11 @@
 //!
 //! The kernel has no event for the end of a thread: after its last event, a thread seems to run. As soon as another thread runs on its CPU, it is in the
 //! state `Gone`, until it has another event or its id is used again.
+//!
+//! Several recordings of the kernel, each a trace, may record one thread. Its state is unknown while all of them miss events, or have ended.
 
 use super::cause::{Cause, Division, WokenBy, cause};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 /// Maximum number of waits of a thread that are kept in detail. Their sums are kept of all.
@@ -25,6 +27,10 @@ pub(super) const MAX_WAITS: usize = 1024;
 const MAX_SAMPLES: usize = 4096;
 /// Maximum number of threads. Further ones are not examined.
 const MAX_THREADS: usize = 1 << 18;
+/// CPUs from this number on are ignored: Linux has at most 8192.
+const MAX_CPUS: u64 = 1 << 16;
+/// Maximum number of recordings that are distinguished. Further ones count as the last one.
+pub(super) const MAX_RECORDINGS: usize = u64::BITS as usize;
 
 /// A thread: the number of its host, and its id.
 pub(crate) type Key = (u32, u64);
@@ -104,6 +110,9 @@ struct Thread {
     cpu: Option<u64>,
     /// Since when it is recorded; `None` if it is not.
     recorded: Option<i64>,
+    /// The recordings that record it, a bit for each; and those that have said so when they began with it.
+    recordings: u64,
+    announced: u64,
     /// The system call that it is in.
     call: Option<Arc<str>>,
     sums: Division,
@@ -120,12 +129,25 @@ struct Thread {
     tag: u32,
     /// Maximum number of waits that are kept in detail.
     max_waits: usize,
+    /// The number of threads that had its id before it.
+    before: u64,
+}
+
+/// A recording of the kernel.
+#[derive(Debug)]
+struct Recording {
+    /// Until when its events are missing.
+    lost_until: i64,
+    /// The threads that it records.
+    threads: BTreeSet<Key>,
 }
 
 /// A thread at a time.
 #[derive(Clone, Debug)]
 pub(super) struct Mark {
     time: i64,
+    /// See [`Thread::before`].
+    before: u64,
     sums: Division,
 }
 
@@ -145,6 +167,8 @@ impl Thread {
             last: i64::MIN,
             cpu: None,
             recorded: None,
+            recordings: 0,
+            announced: 0,
             call: None,
             sums: Division::new(),
             waits: VecDeque::new(),
@@ -155,6 +179,7 @@ impl Thread {
             taken_until: i64::MIN,
             tag: 0,
             max_waits,
+            before: 0,
         }
     }
 
@@ -189,18 +214,18 @@ impl Thread {
             }
         }
         self.state = state;
+        if matches!(state, State::Unknown | State::Gone) {
+            self.cpu = None;
+        }
     }
 
     fn number_of_waits(&self) -> u64 {
         self.dropped + self.waits.len() as u64
     }
 
-    fn record(&mut self, time: i64) {
-        self.recorded.get_or_insert(time);
-    }
-
     /// Takes the periods whose cause is final; `is_over` says that all are. The end of a page fault can change a cause while the wait is kept.
     fn take(&mut self, is_over: bool, take: &mut dyn FnMut(Period)) {
+        let is_over = is_over || self.state == State::Gone;
         self.taken = self.taken.max(self.dropped);
         while let Some(wait) = usize::try_from(self.taken - self.dropped).ok().and_then(|index| self.waits.get(index)) {
             let may_change = wait.cause == Cause::Blocked && self.taken >= self.explained;
@@ -216,6 +241,11 @@ impl Thread {
                 take(Period { call: wait.call.clone(), woken_by, ..Period::new(from, to, cause, tag) });
             }
             (self.taken, self.taken_until) = (self.taken + 1, to);
+        }
+        // Nothing follows, or only after a time that is unknown.
+        if matches!(self.state, State::Unknown | State::Gone) && self.taken_until < self.since {
+            take(Period::new(self.taken_until, self.since, Cause::Running, self.tag));
+            self.taken_until = self.since;
         }
     }
 
@@ -240,7 +270,7 @@ impl Thread {
         if self.since != i64::MIN && self.since < time {
             sums.add(self.current(), self.since.abs_diff(time));
         }
-        Mark { time, sums }
+        Mark { time, before: self.before, sums }
     }
 
     /// What it did from a time on, until another one that is not before its last change.
@@ -274,8 +304,9 @@ pub(super) struct Threads {
     max_waits: usize,
     /// The thread that last began to run on each CPU of a host.
     on_cpu: HashMap<(u32, u64), Key>,
-    /// Until when events of a host are missing: the states of its threads are unknown until then.
-    lost: HashMap<u32, i64>,
+    /// All recordings, by their numbers, and the number of the one whose events are noted.
+    recordings: Vec<Recording>,
+    recording: usize,
     /// Names of system calls.
     calls: HashMap<Box<str>, Arc<str>>,
 }
@@ -289,8 +320,18 @@ impl Default for Threads {
 impl Threads {
     /// Keeps at most so many waits of a thread in detail.
     pub(super) fn new(max_waits: usize) -> Self {
-        let (all, on_cpu, lost, calls) = (HashMap::new(), HashMap::new(), HashMap::new(), HashMap::new());
-        Self { all, max_waits, on_cpu, lost, calls }
+        let (all, on_cpu, calls) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let mut threads = Self { all, max_waits, on_cpu, recordings: Vec::new(), recording: 0, calls };
+        threads.set_recording(0);
+        threads
+    }
+
+    /// The events that are noted from now on are of the recording with this number.
+    pub(super) fn set_recording(&mut self, recording: usize) {
+        self.recording = recording.min(MAX_RECORDINGS - 1);
+        while self.recordings.len() <= self.recording {
+            self.recordings.push(Recording { lost_until: i64::MIN, threads: BTreeSet::new() });
+        }
     }
 
     /// Sets the tag of the waits of a thread that end from now on.
@@ -307,18 +348,23 @@ impl Threads {
         }
     }
 
-    /// Takes the periods of all threads until the end of the trace, thread by thread.
-    pub(super) fn take_rest(&mut self, time: i64, mut take: impl FnMut(Key, Period)) {
+    /// Takes the periods of all threads until the end of the trace, thread by thread, with the thread's name.
+    pub(super) fn take_rest(&mut self, time: i64, mut take: impl FnMut(Key, Option<&Arc<str>>, Period)) {
         let mut all: Vec<_> = self.all.iter_mut().collect();
         all.sort_unstable_by_key(|(key, _)| **key);
         for (key, thread) in all {
-            thread.take_rest(time, &mut |period| take(*key, period));
+            let name = thread.name.clone();
+            thread.take_rest(time, &mut |period| take(*key, name.as_ref(), period));
         }
     }
 
-    /// The threads of a host that have been recorded.
-    pub(super) fn of_host(&self, host: u32) -> impl Iterator<Item = Key> {
-        self.all.keys().copied().filter(move |key| key.0 == host)
+    /// The id of a thread is used again: takes the periods of the thread that had it before, which are over with its last event.
+    pub(super) fn reuse(&mut self, key: Key, mut take: impl FnMut(Period)) {
+        let Some(thread) = self.all.get_mut(&key) else { return };
+        let end = thread.last.max(thread.since);
+        thread.take_rest(end, &mut take);
+        // The times of the next one are not before it.
+        *thread = Thread { since: end, taken_until: end, before: thread.before + 1, ..Thread::new(self.max_waits) };
     }
 
     fn thread(&mut self, key: Key) -> Option<&mut Thread> {
@@ -329,11 +375,25 @@ impl Threads {
         Some(self.all.entry(key).or_insert_with(|| Thread::new(max_waits)))
     }
 
-    /// Notes that a thread is recorded if events of its host are missing at this time, so that its state is unknown, and returns whether they are.
-    fn is_lost(&mut self, key: Key, time: i64) -> bool {
-        let is_lost = self.lost.get(&key.0).is_some_and(|until| time < *until);
-        if let Some(thread) = self.thread(key).filter(|_| is_lost) {
-            thread.record(time);
+    /// Notes that the recording has this thread.
+    fn record(&mut self, key: Key, time: i64) {
+        let Some(thread) = self.all.get_mut(&key) else { return };
+        thread.recorded.get_or_insert(time);
+        let bit = 1 << self.recording;
+        if thread.recordings & bit == 0 {
+            thread.recordings |= bit;
+            self.recordings[self.recording].threads.insert(key);
+        }
+    }
+
+    /// Returns whether events of the recording are missing at this time. Then nothing follows from its events, except that it has this thread.
+    pub(super) fn is_lost(&mut self, key: Key, time: i64) -> bool {
+        let is_lost = time < self.recordings[self.recording].lost_until;
+        if is_lost && let Some(thread) = self.thread(key) {
+            if thread.recorded.is_none() {
+                thread.change(time, Cause::Unknown, None, State::Unknown);
+            }
+            self.record(key, time);
         }
         is_lost
     }
@@ -351,18 +411,29 @@ impl Threads {
         self.all.get(&key)?.name.as_deref()
     }
 
+    pub(super) fn shared_name_of(&self, key: Key) -> Option<Arc<str>> {
+        self.all.get(&key)?.name.clone()
+    }
+
+    /// Returns whether the recording has already said that it records this thread: then another one has its id now.
+    pub(super) fn is_announced(&self, key: Key) -> bool {
+        self.all.get(&key).is_some_and(|thread| thread.announced & 1 << self.recording != 0)
+    }
+
     /// Notes that a thread is recorded from now on; `state` is a letter of `ps`.
     pub(super) fn recorded(&mut self, key: Key, time: i64, state: u8) {
-        if self.is_lost(key, time) {
-            return;
+        let (is_lost, bit) = (self.is_lost(key, time), 1 << self.recording);
+        let Some(thread) = self.thread(key) else { return };
+        thread.announced |= bit;
+        if !is_lost && thread.recorded.is_none() {
+            let state = match state {
+                b'R' => State::Runnable,
+                b'Z' | b'X' => State::Gone,
+                state => State::Blocked { is_uninterruptible: state == b'D' },
+            };
+            thread.change(time, Cause::Unknown, None, state);
         }
-        let Some(thread) = self.thread(key).filter(|thread| thread.recorded.is_none()) else { return };
-        let state = match state {
-            b'R' => State::Runnable,
-            state => State::Blocked { is_uninterruptible: state == b'D' },
-        };
-        thread.change(time, Cause::Unknown, None, state);
-        thread.record(time);
+        self.record(key, time);
     }
 
     /// Notes the time of an event of a thread, if the thread is known.
@@ -374,6 +445,9 @@ impl Threads {
 
     /// Notes that a thread begins to run on a CPU. Returns the thread that has seemed to run there until now.
     pub(super) fn runs_on(&mut self, key: Key, cpu: u64) -> Option<Key> {
+        if cpu >= MAX_CPUS {
+            return None;
+        }
         self.thread(key)?.cpu = Some(cpu);
         let before = self.on_cpu.insert((key.0, cpu), key).filter(|before| *before != key)?;
         let gone = self.all.get_mut(&before).filter(|gone| gone.cpu == Some(cpu) && gone.state == State::Running)?;
@@ -395,7 +469,7 @@ impl Threads {
             State::Ready | State::Blocked { .. } => thread.current(),
         };
         thread.change(time, cause, None, State::Running);
-        thread.record(time);
+        self.record(key, time);
     }
 
     /// A thread ceases to run.
@@ -415,7 +489,7 @@ impl Threads {
             Out::Blocked { is_uninterruptible } => State::Blocked { is_uninterruptible },
         };
         thread.change(time, cause, None, state);
-        thread.record(time);
+        self.record(key, time);
     }
 
     /// A thread is woken, by this one if `woken_by` says so.
@@ -475,34 +549,58 @@ impl Threads {
 
     /// The samples of a thread since a mark, the newest first, as far as they are kept.
     pub(super) fn samples(&self, key: Key, mark: &Mark) -> impl Iterator<Item = &Sample> {
-        let samples = self.all.get(&key).into_iter().flat_map(|thread| thread.samples.iter().rev());
+        let samples = self.marked(key, mark).into_iter().flat_map(|thread| thread.samples.iter().rev());
         let begin = mark.time;
         samples.take_while(move |sample| sample.time >= begin)
     }
 
-    /// Events of a host are missing between two times: until the later one, and then until its next event, the state of each thread is unknown.
-    pub(super) fn lost(&mut self, host: u32, from: i64, until: i64) {
-        let recorded = self.all.iter_mut().filter(|(key, thread)| key.0 == host && thread.recorded.is_some());
-        for (_, thread) in recorded {
-            thread.change(from, thread.current(), None, State::Unknown);
-            thread.call = None;
-        }
-        let lost = self.lost.entry(host).or_insert(until);
-        *lost = until.max(*lost);
+    /// Returns whether events of all these recordings are missing at this time.
+    fn are_lost(recordings: &[Recording], of: u64, time: i64) -> bool {
+        recordings.iter().enumerate().all(|(number, one)| of & 1 << number == 0 || time < one.lost_until)
     }
 
-    /// The threads of a host are not recorded any more.
-    pub(super) fn end(&mut self, host: u32, time: i64) {
-        let recorded = self.all.iter_mut().filter(|(key, thread)| key.0 == host && thread.recorded.is_some());
-        for (_, thread) in recorded {
-            thread.change(time, thread.current(), None, State::Unknown);
-            thread.recorded = None;
-        }
+    /// Events of the recording are missing between two times: until the later one, and then until its next event, the state of each of its threads is
+    /// unknown, unless another recording has it. Returns these threads.
+    pub(super) fn lost(&mut self, from: i64, until: i64) -> Vec<Key> {
+        let recording = &mut self.recordings[self.recording];
+        recording.lost_until = recording.lost_until.max(until);
+        let (recordings, all) = (&self.recordings, &mut self.all);
+        let threads = recordings[self.recording].threads.iter().copied();
+        let are_lost = |key: &Key| {
+            let thread = all.get_mut(key).filter(|thread| Self::are_lost(recordings, thread.recordings, from));
+            if let Some(thread) = thread {
+                thread.change(from, thread.current(), None, State::Unknown);
+                thread.call = None;
+                return true;
+            }
+            false
+        };
+        threads.filter(are_lost).collect()
+    }
+
+    /// The recording has ended. Returns the threads that are not recorded any more.
+    pub(super) fn end(&mut self, time: i64) -> Vec<Key> {
+        let threads = std::mem::take(&mut self.recordings[self.recording].threads);
+        let (recordings, all, bit) = (&self.recordings, &mut self.all, 1 << self.recording);
+        let has_ended = |key: &Key| {
+            let Some(thread) = all.get_mut(key) else { return false };
+            (thread.recordings, thread.announced) = (thread.recordings & !bit, thread.announced & !bit);
+            let is_unknown = Self::are_lost(recordings, thread.recordings, time);
+            if is_unknown {
+                thread.change(time, thread.current(), None, State::Unknown);
+            }
+            if thread.recordings == 0 {
+                thread.recorded = None;
+            }
+            is_unknown
+        };
+        threads.into_iter().filter(has_ended).collect()
     }
 
     /// Returns a thread at a time at which it runs: it has an event of its own then.
     pub(super) fn runs_at(&mut self, key: Key, time: i64) -> Option<Mark> {
-        let is_lost = self.is_lost(key, time);
+        let of = self.all.get(&key).map_or(0, |thread| thread.recordings);
+        let is_lost = of != 0 && Self::are_lost(&self.recordings, of, time);
         let thread = self.thread(key)?;
         thread.last = time;
         if matches!(thread.state, State::Unknown | State::Gone) && !is_lost {
@@ -511,10 +609,15 @@ impl Threads {
         Some(thread.at(time))
     }
 
+    /// The thread of a mark; `None` if another one has its id now.
+    fn marked(&self, key: Key, mark: &Mark) -> Option<&Thread> {
+        self.all.get(&key).filter(|thread| thread.before == mark.before)
+    }
+
     /// Returns how the time since a mark divides, until a time that is not before the last event.
     pub(super) fn since(&self, key: Key, mark: &Mark, time: i64) -> Division {
         let duration = mark.until(time);
-        let Some(thread) = self.all.get(&key) else { return Division::unknown(duration) };
+        let Some(thread) = self.marked(key, mark) else { return Division::unknown(duration) };
         let mut division = thread.at(time).sums.since(&mark.sums);
         // The clocks of the kernel and of the process differ by less than a microsecond.
         division.fit(duration, Cause::Unknown);
@@ -523,7 +626,7 @@ impl Threads {
 
     /// The waits of a thread since a mark, the newest first, as far as they are kept.
     pub(super) fn waits(&self, key: Key, mark: &Mark) -> impl Iterator<Item = &Wait> {
-        let waits = self.all.get(&key).into_iter().flat_map(|thread| thread.waits.iter().rev());
+        let waits = self.marked(key, mark).into_iter().flat_map(|thread| thread.waits.iter().rev());
         let begin = mark.time;
         waits.take_while(move |wait| wait.to > begin)
     }
@@ -615,11 +718,11 @@ mod tests {
         threads.switched_in(A, 40);
         assert_eq!(parts(&threads, &mark, 50), [(Cause::Running, 10), (Cause::Ready, 10), (Cause::Unknown, 20)]);
         // Of the time in which events were lost, and until its next event, nothing is known.
-        threads.lost(0, 55, 60);
+        threads.lost(55, 60);
         let mark = threads.runs_at(A, 70).expect("a thread");
         assert_eq!(parts(&threads, &mark, 75), [(Cause::Running, 5)]);
         // Nothing is known after the end.
-        threads.end(0, 77);
+        threads.end(77);
         assert_eq!(parts(&threads, &mark, 80), [(Cause::Running, 7), (Cause::Unknown, 3)]);
         // Another host's.
         assert_eq!(threads.since((1, 1), &mark, 80), Division::unknown(10));
@@ -629,7 +732,7 @@ mod tests {
     fn nothing_counts_twice_while_events_are_lost() {
         let mut threads = threads();
         let mark = threads.runs_at(A, 0).expect("a thread");
-        threads.lost(0, 50, 150);
+        threads.lost(50, 150);
         // What is left of the events.
         threads.entered(A, "futex");
         threads.switched_out(A, 60, BLOCKED);
@@ -681,6 +784,8 @@ mod tests {
         // It runs elsewhere.
         assert_eq!((threads.runs_on(A, 0), threads.runs_on((0, 3), 1)), (None, Some(B)));
         assert_eq!(parts(&threads, &mark, 80), [(Cause::Running, 40), (Cause::Unknown, 40)]);
+        // There is no such CPU.
+        assert_eq!((threads.runs_on(A, MAX_CPUS), threads.runs_on(B, MAX_CPUS), threads.on_cpu.len()), (None, None, 2));
     }
 
     #[test]

@@ -2,7 +2,10 @@
 
 use super::common;
 use super::decoder::decode;
-use super::threads::{OTHER, PID, enter, exit, fault, shop, switch, switched_out, thread, traces, wake};
+use super::threads::{
+    Kernel, OTHER, OUTER, OWN_END, PID, begin, end, enter, exit, fault, lost, of, shop, step, switch, switched_out,
+    thread, traces, traces_of, wake,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -157,10 +160,16 @@ fn states_do_not_depend_on_the_selected_events() {
 /// A span: its name, its time by cause, and its waits as text.
 type Divided = (String, Vec<(&'static str, u64)>, Vec<String>);
 
+/// States by process and thread: begin, end, cause.
+type States = BTreeMap<(u32, u64), Vec<(i64, i64, &'static str)>>;
+
+/// The first thread of the process.
+const FIRST: (u32, u64) = (PID, 41);
+
 /// What a format of its own receives.
 #[derive(Default)]
 struct Received {
-    states: BTreeMap<u64, Vec<(i64, i64, &'static str)>>,
+    states: States,
     spans: Vec<Divided>,
 }
 
@@ -184,9 +193,10 @@ impl Format for Received {
     }
 
     fn thread_state(&mut self, state: &ThreadState<'_>, sources: &Sources) -> io::Result<()> {
-        let tid = sources.thread(state.thread).tid.unwrap();
+        let process = u32::try_from(sources.process_of(state.thread).pid.unwrap()).unwrap();
+        let thread = (process, sources.thread(state.thread).tid.unwrap());
         let one = (state.begin_ns - EPOCH, state.end_ns - EPOCH, state.cause.name());
-        self.states.entry(tid).or_default().push(one);
+        self.states.entry(thread).or_default().push(one);
         Ok(())
     }
 
@@ -214,13 +224,13 @@ fn spans_have_the_sums_of_the_states_in_them() {
     let (_place, items) = shop();
     let received = received(&items);
     let plain = |states: &[State]| states.iter().map(|one| (one.0, one.1, one.2.clone())).collect::<Vec<_>>();
-    for (tid, states) in &received.states {
+    for ((_, tid), states) in &received.states {
         let states: Vec<_> = states.iter().map(|one| (one.0, one.1, one.2.to_owned())).collect();
         assert_eq!(states, plain(&expected()[tid]));
     }
     let sums = |begin: i64, end: i64| -> BTreeMap<&str, u64> {
         let mut sums = BTreeMap::new();
-        for (from, to, cause) in &received.states[&41] {
+        for (from, to, cause) in &received.states[&FIRST] {
             let inside = (*to).min(end) - (*from).max(begin);
             *sums.entry(*cause).or_default() += u64::try_from(inside).unwrap_or(0);
         }
@@ -243,6 +253,7 @@ fn states_of_a_damaged_trace_follow_each_other() {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (random >> 33) % below
     };
+    let mut all = 0;
     for _ in 0..50 {
         let mut kernel = Vec::new();
         let mut time = 100;
@@ -257,15 +268,145 @@ fn states_of_a_damaged_trace_follow_each_other() {
                 6 => enter(time, tid, next(300) as u16),
                 7 => exit(time, tid),
                 8 => fault(time, tid),
-                _ => super::threads::end(time),
+                _ => end(time),
             });
         }
-        let (_place, items) = traces(&kernel, &[]);
-        for states in received(&items).states.values() {
+        kernel.insert(200, lost());
+        let (_place, mut items) = traces(&kernel, &[]);
+        for item in &mut items {
+            if let Item::Event(event) = item
+                && next(20) == 0
+            {
+                event.time_ns -= next(100).cast_signed();
+            }
+        }
+        let states = received(&items).states;
+        all += states.len();
+        for states in states.values() {
             assert!(states.iter().all(|(begin, end, _)| begin < end), "{states:?}");
             assert!(states.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{states:?}");
         }
     }
+    assert!(all >= 50, "{all} threads");
+}
+
+fn states(recordings: &[&[Kernel]], user: &[super::threads::User]) -> States {
+    received(&traces_of(recordings, user).1).states
+}
+
+/// What is held back when the id of a thread is used again belongs to the thread that had it.
+#[test]
+fn a_thread_with_the_id_of_one_that_has_ended_has_states_of_its_own() {
+    let kernel = [
+        thread(100, PID, 41, "old", "R"),
+        switch(110, 41, "running"),
+        // The cause of this one is not final.
+        switch(120, 41, "blocked"),
+        switch(130, 41, "running"),
+        fault(140, 43),
+        exit(150, 41),
+        // No event says that it is another thread, except for its process.
+        of(OTHER, switch(300, 41, "running")),
+        of(OTHER, switch(320, 41, "blocked")),
+        of(OTHER, switch(350, 41, "running")),
+        end(400),
+    ];
+    let old = vec![(100, 110, "ready"), (110, 120, "running"), (120, 130, "blocked"), (130, 150, "running")];
+    let new = vec![(300, 320, "running"), (320, 350, "blocked"), (350, 400, "running")];
+    let expected = BTreeMap::from([((PID, 41), old.clone()), ((OTHER, 41), new)]);
+    assert_eq!(states(&[&kernel], &[]), expected);
+    // The process of the new one has a trace, of the old one not.
+    let foreign: Vec<_> = kernel[..6].iter().cloned().map(|event| of(OTHER, event)).collect();
+    let own = [step(250, 41)];
+    let of_new = states(&[&[&foreign[..], &[switch(300, 41, "blocked"), end(400)]].concat()], &own);
+    assert_eq!(of_new, BTreeMap::from([((OTHER, 41), old.clone()), ((PID, 41), vec![(300, 400, "blocked")])]));
+    // In the same process, the recording begins with it a second time.
+    let again = [thread(250, PID, 41, "new", "S"), switch(300, 41, "running"), end(310)];
+    let both = [&old[..], &[(250, 300, "blocked"), (300, 310, "running")]].concat();
+    assert_eq!(states(&[&[&kernel[..6], &again].concat()], &[]), BTreeMap::from([(FIRST, both)]));
+}
+
+#[test]
+fn a_span_of_a_thread_that_has_ended_does_not_have_the_time_of_the_next_one() {
+    let kernel =
+        [switch(100, 41, "running"), of(OTHER, switch(200, 41, "running")), of(OTHER, switch(300, 41, "blocked"))];
+    let (_place, items) = traces(&kernel, &[begin(110, 41, OUTER, 1, 0)]);
+    assert_eq!(received(&items).spans, [("hand:outer".to_owned(), vec![("unknown", 190)], Vec::new())]);
+}
+
+#[test]
+fn the_last_state_of_a_thread_that_has_ended_is_passed() {
+    let kernel = [
+        thread(100, PID, 41, "x", "R"),
+        switch(110, 41, "running"),
+        exit(120, 41),
+        of(OTHER, switch(200, 51, "running")),
+    ];
+    let (_place, items) = traces(&kernel, &[]);
+    let mut exporter = Exporter::new(Received::default());
+    items.iter().try_for_each(|item| exporter.item(item)).unwrap();
+    assert_eq!(exporter.format_mut().states[&FIRST], [(100, 110, "ready"), (110, 120, "running")]);
+}
+
+#[test]
+fn threads_that_are_found_dead_have_no_states() {
+    let kernel =
+        [thread(100, PID, 41, "x", "Z"), thread(100, PID, 43, "y", "X"), thread(100, PID, 44, "z", "T"), end(200)];
+    assert_eq!(states(&[&kernel], &[]), BTreeMap::from([((PID, 44), vec![(100, 200, "blocked")])]));
+}
+
+/// The providers of a process may have the names of the kernel's.
+#[test]
+fn events_of_a_process_are_not_the_kernels() {
+    let kernel = [thread(100, PID, 41, "x", "R"), switch(110, 41, "running"), switch(200, 41, "blocked"), end(300)];
+    let expected = states(&[&kernel], &[]);
+    assert_eq!(expected[&FIRST].last(), Some(&(200, 300, "blocked")));
+    let own_end = |time| (time, 42, OWN_END, Vec::new());
+    assert_eq!(states(&[&kernel], &[own_end(150), own_end(250)]), expected);
+}
+
+#[test]
+fn recordings_of_one_host_do_not_end_each_other() {
+    let first = [
+        thread(100, PID, 41, "x", "R"),
+        thread(100, PID, 43, "y", "S"),
+        switch(110, 41, "running"),
+        lost(),
+        switch(160, 41, "running"),
+        end(200),
+    ];
+    let second = [
+        thread(105, PID, 43, "y", "S"),
+        thread(105, PID, 142, "z", "S"),
+        switch(120, 142, "running"),
+        switch(250, 43, "running"),
+        end(300),
+    ];
+    let expected = [
+        // Only the first one has it.
+        (41, vec![(100, 110, "ready"), (160, 200, "running")]),
+        (43, vec![(100, 250, "blocked"), (250, 300, "running")]),
+        (142, vec![(105, 120, "blocked"), (120, 300, "running")]),
+    ];
+    let expected: States = expected.into_iter().map(|(tid, states)| ((PID, tid), states)).collect();
+    assert_eq!(states(&[&first, &second], &[]), expected);
+    assert_eq!(states(&[&second, &first], &[]), expected);
+}
+
+#[test]
+fn a_thread_whose_cpu_is_not_known_after_a_loss_has_not_ended() {
+    let kernel = [
+        thread(100, PID, 41, "x", "R"),
+        switch(110, 41, "running"),
+        lost(),
+        // It moved to another CPU meanwhile.
+        thread(200, OTHER, 78, "z", "S"),
+        of(OTHER, switch(260, 51, "running")),
+        switch(300, 41, "blocked"),
+        end(400),
+    ];
+    let all = states(&[&kernel], &[step(250, 41)]);
+    assert_eq!(all[&FIRST], [(100, 110, "ready"), (250, 300, "running"), (300, 400, "blocked")]);
 }
 
 /// Waits whose cause is not final are held back only up to a limit.
@@ -278,10 +419,10 @@ fn states_are_passed_before_their_cause_is_final_if_there_are_many() {
     let mut most = 0;
     for (count, item) in items.iter().enumerate() {
         exporter.item(item).unwrap();
-        let passed = exporter.format_mut().states.get(&41).map_or(0, Vec::len);
+        let passed = exporter.format_mut().states.get(&FIRST).map_or(0, Vec::len);
         most = most.max(count.saturating_sub(passed));
     }
     // The waits, and the times between them.
     assert!(most < 2 * 1100, "{most}");
-    assert_eq!(exporter.finish().unwrap().0.states[&41].len(), 2 * 9_999);
+    assert_eq!(exporter.finish().unwrap().0.states[&FIRST].len(), 2 * 9_999);
 }

@@ -11,11 +11,19 @@ pub(crate) const OTHER: u32 = 77;
 
 /// An event of the kernel: its time, its id, the process and the thread of its context, and the bytes of its fields. The second thread runs on a CPU
 /// of its own.
-type Kernel = (u64, u16, u32, u32, Vec<u8>);
+pub(crate) type Kernel = (u64, u16, u32, u32, Vec<u8>);
 /// An event of the process: its time, its thread, its id, and the numbers of its fields.
-type User = (u64, u32, u16, Vec<u64>);
+pub(crate) type User = (u64, u32, u16, Vec<u64>);
 
-const KERNEL_UUID: [u8; 16] = [7; 16];
+/// The same event of a thread of another process.
+pub(crate) fn of(pid: u32, (time, id, _, tid, fields): Kernel) -> Kernel {
+    (time, id, pid, tid, fields)
+}
+
+/// Events are missing between the one before and the one after.
+pub(crate) fn lost() -> Kernel {
+    (0, 0, 0, 0, Vec::new())
+}
 
 fn text(text: &str) -> Vec<u8> {
     [text.as_bytes(), b"\0"].concat()
@@ -75,34 +83,47 @@ pub(crate) fn step(time: u64, tid: u32) -> User {
     (time, tid, 30, Vec::new())
 }
 
-/// Writes one stream of a trace.
-fn stream(directory: &std::path::Path, metadata: &str, uuid: &[u8; 16], records: &[(u64, Vec<u8>)]) {
-    let (first, last) = (records.first().map_or(0, |record| record.0), records.last().map_or(0, |record| record.0));
-    let events: Vec<_> = records.iter().flat_map(|(_, bytes)| bytes).copied().collect();
-    let header = [&0xC1FC_1FC1_u32.to_le_bytes()[..], uuid, &0_u32.to_le_bytes(), &0_u64.to_le_bytes()].concat();
-    let bits = (header.len() as u64 + 32 + events.len() as u64) * 8;
-    let context = [first, last, bits, bits].map(u64::to_le_bytes).concat();
+/// An event of a provider of the process that has the name of an event of the kernel.
+pub(crate) const OWN_END: u16 = 40;
+
+/// Writes one stream of a trace, with a packet for each of these lists of records. A packet is missing between two of them.
+fn stream(directory: &std::path::Path, metadata: &str, uuid: [u8; 16], packets: &[Vec<(u64, Vec<u8>)>]) {
+    let id = uuid.map(|byte| format!("{byte:02x}")).concat();
+    let id = [&id[..8], &id[8..12], &id[12..16], &id[16..20], &id[20..]].join("-");
+    let metadata = metadata.replace("0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0", &id);
+    let packet = |(number, records): (usize, &Vec<(u64, Vec<u8>)>)| {
+        let (first, last) = (records.first().map_or(0, |record| record.0), records.last().map_or(0, |record| record.0));
+        let events: Vec<_> = records.iter().flat_map(|(_, bytes)| bytes).copied().collect();
+        let header = [&0xC1FC_1FC1_u32.to_le_bytes()[..], &uuid, &0_u32.to_le_bytes(), &0_u64.to_le_bytes()].concat();
+        let bits = (header.len() as u64 + 40 + events.len() as u64) * 8;
+        let context = [first, last, bits, bits, 2 * number as u64].map(u64::to_le_bytes).concat();
+        [header, context, events].concat()
+    };
+    let packets: Vec<_> = packets.iter().enumerate().map(packet).collect();
     fs::create_dir(directory).unwrap();
     fs::write(directory.join("metadata"), metadata).unwrap();
-    fs::write(directory.join("stream"), [header, context, events].concat()).unwrap();
+    fs::write(directory.join("stream"), packets.concat()).unwrap();
 }
 
 const STREAM: &str = "stream { id = 0;
-  packet.context := struct { ts64 timestamp_begin; ts64 timestamp_end; u64 content_size; u64 packet_size; };
+  packet.context := struct { ts64 timestamp_begin; ts64 timestamp_end; u64 content_size; u64 packet_size; u64 packet_seq_num; };
   event.header := struct { u16 id; ts64 timestamp; };
 ";
 
 /// The traces of these events, which are in the order of times.
 pub(crate) fn traces(kernel: &[Kernel], user: &[User]) -> (TempDir, Vec<Item>) {
+    traces_of(&[kernel], user)
+}
+
+/// The traces of several recordings of the kernel, and of a process.
+pub(crate) fn traces_of(recordings: &[&[Kernel]], user: &[User]) -> (TempDir, Vec<Item>) {
     let place = tempfile::tempdir().unwrap();
     let event = |name: &str, id: u16, fields: &str| {
         format!("event {{ name = \"{name}\"; id = {id}; stream_id = 0; fields := struct {{ {fields} }}; }};\n")
     };
     let calls = format!("enum : u16 {{ fsync = {FSYNC}, futex = {FUTEX} }} id;");
     let metadata = [
-        PREAMBLE
-            .replace("vpid = 4242; procname = \"my proc\";", "")
-            .replace("0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0", "07070707-0707-0707-0707-070707070707"),
+        PREAMBLE.replace("vpid = 4242; procname = \"my proc\";", ""),
         format!("{STREAM}  event.context := struct {{ u32 pid; u32 tid; u32 cpu_id; }};\n}};\n"),
         event("perf:thread", 1, "string comm; string state;"),
         event("perf:switch", 2, "string state;"),
@@ -119,8 +140,14 @@ pub(crate) fn traces(kernel: &[Kernel], user: &[User]) -> (TempDir, Vec<Item>) {
         let record = [&id.to_le_bytes()[..], &time.to_le_bytes(), numbers.as_flattened(), fields];
         (*time, record.concat())
     };
-    let records: Vec<_> = kernel.iter().map(record).collect();
-    stream(&place.path().join("waits"), &metadata.concat(), &KERNEL_UUID, &records);
+    let (mut paths, mut losses) = (Vec::new(), 0);
+    for (number, kernel) in recordings.iter().enumerate() {
+        let packets: Vec<Vec<_>> =
+            kernel.split(|event| *event == lost()).map(|events| events.iter().map(record).collect()).collect();
+        losses += packets.len() - 1;
+        paths.push(place.path().join(if number == 0 { "waits".to_owned() } else { format!("waits-{number}") }));
+        stream(&paths[number], &metadata.concat(), [7 + number as u8; 16], &packets);
+    }
 
     let span = |name: &str, id| {
         let begin = event(&format!("hand:{name}_begin"), id, "u64 span_id; u64 parent_id;");
@@ -132,17 +159,18 @@ pub(crate) fn traces(kernel: &[Kernel], user: &[User]) -> (TempDir, Vec<Item>) {
         span("outer", OUTER),
         span("inner", INNER),
         event("hand:step", 30, ""),
+        event("perf:end", OWN_END, ""),
     ];
     let record = |(time, tid, id, fields): &User| {
         let fields = fields.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<_>>();
         (*time, [&id.to_le_bytes()[..], &time.to_le_bytes(), &tid.to_le_bytes(), &fields].concat())
     };
-    let records: Vec<_> = user.iter().map(record).collect();
-    stream(&place.path().join("process"), &metadata.concat(), &UUID, &records);
-    let items: Vec<_> =
-        Trace::open_all(&[place.path().join("waits"), place.path().join("process")]).unwrap().items().collect();
-    assert!(items.iter().all(|item| matches!(item, Item::Event(_))), "{items:?}");
-    assert_eq!(items.len(), kernel.len() + user.len());
+    paths.push(place.path().join("process"));
+    stream(&paths[recordings.len()], &metadata.concat(), UUID, &[user.iter().map(record).collect()]);
+    let items: Vec<_> = Trace::open_all(&paths).unwrap().items().collect();
+    let events = items.iter().filter(|item| matches!(item, Item::Event(_))).count();
+    let fired = recordings.iter().map(|kernel| kernel.len()).sum::<usize>() - losses + user.len();
+    assert_eq!((events, items.len()), (fired, fired + losses), "{items:?}");
     (place, items)
 }
 
@@ -179,7 +207,7 @@ pub(crate) fn shop() -> (TempDir, Vec<Item>) {
         switch(360, 41, "blocked"),
         switch(370, 41, "running"),
         // The second one has ended: another one runs on its CPU.
-        (380, 2, OTHER, 142, text("running")),
+        of(OTHER, switch(380, 142, "running")),
         end(500),
     ];
     let user = [
