@@ -1,7 +1,7 @@
 //! `record --on`: the same recording on several hosts, collected here.
 //!
 //! Each host is reached by a [remote shell](host), which starts [`tracectl remote`](super::remote) there. When all hosts have answered, a
-//! [collector](collecting) listens [at an address that they can reach](address), and each host gets the [arguments](forwarded) of this command with
+//! [collector] listens [at an address that they can reach](address), and each host gets the [arguments](forwarded) of this command with
 //! `--stream` to that collector. Nothing is switched on before that: an unreachable host makes the command fail without side effects. A host that
 //! fails later does not end the recording on the others.
 
