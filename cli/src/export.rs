@@ -23,9 +23,7 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use target::Target;
-use tracepoint_export::{
-    Chrome, Csv, Exporter, FoldedStacks, Format, Otlp, Perfetto, Summary, maps_code, shows_states,
-};
+use tracepoint_export::{Chrome, Csv, Exporter, FoldedStacks, Format, Otlp, Perfetto, Summary, maps_code};
 use tracepoint_reader::{Item, Trace};
 use tracepoint_session_spec::check_fields;
 use tracepoint_session_spec::glob::Glob;
@@ -248,6 +246,15 @@ impl Export {
                 "{spans} of those that were open at one time were not waited for, because there were too many"
             ));
         }
+        if summary.spans_left_out > 0 {
+            let spans = counted(summary.spans_left_out, "span");
+            message::note(&format!(
+                "{spans} of those that were open at one time are in no stack, because there were too many"
+            ));
+        }
+        if summary.has_further_threads {
+            message::note("the states of some threads are not known, because there are too many threads");
+        }
         Ok(())
     }
 }
@@ -276,12 +283,7 @@ fn export(
     mut exporter: Exporter<Box<dyn Format>>,
 ) -> io::Result<ExportResult> {
     // Items that are needed although they are not selected.
-    let times = selection.times;
-    let is_needed = |item: &Item| match (stacks, item) {
-        (Some(Stacks::Samples), _) => maps_code(item),
-        (Some(Stacks::Waits), Item::Event(event)) => shows_states(item) && times.includes(event.time_ns, event.time_ns),
-        _ => false,
-    };
+    let is_needed = |item: &Item| stacks == Some(Stacks::Samples) && maps_code(item);
     if let Some(since) = selection.times.since.filter(|_| stacks == Some(Stacks::Samples)) {
         exporter.code_before(trace, since)?;
     }

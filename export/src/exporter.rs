@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tracepoint_reader::metadata::EventClass;
 use tracepoint_reader::{Event, Item, Loss, SpanPart, Stream, Trace};
 
-use crate::format::{Format, LossReport, Span, SpanEnd, Summary};
+use crate::format::{Format, LossReport, Span, SpanEnd, Summary, ThreadDetail};
 use crate::samples::{MAPPING, maps_code};
 use crate::sources::{Sources, ThreadId};
 use crate::spans::{Kind, Output, Spans};
@@ -137,9 +137,16 @@ impl<F: Format> Exporter<F> {
     /// # Errors
     /// The errors of the output.
     pub fn unselected(&mut self, item: &Item) -> io::Result<()> {
-        let Some(states) = &mut self.states else { return Ok(()) };
         let Item::Event(event) = item else { return Ok(()) };
+        if self.format.needs().threads == ThreadDetail::None {
+            return Ok(());
+        }
         let (_, is_of_kernel) = self.classes.role(event);
+        if is_of_kernel {
+            let thread = self.sources.of_event(event);
+            self.format.unselected(event, thread, &self.sources)?;
+        }
+        let Some(states) = &mut self.states else { return Ok(()) };
         if !(is_of_kernel || states.has_begun()) {
             return Ok(());
         }
@@ -161,8 +168,9 @@ impl<F: Format> Exporter<F> {
         self.spans.finish(&mut self.sources, &mut out)?;
         if let Some(states) = &mut self.states {
             states.finish(self.spans.last_ns(), &self.sources, &mut self.format)?;
-            self.summary.thread_states = states.count();
+            states.count(&mut self.summary);
         }
+        self.format.count(&mut self.summary);
         let guesses = self.spans.guesses();
         self.summary.outside += guesses.outside;
         (self.summary.guessed_parents, self.summary.parents_given_up) = (guesses.parents, guesses.given_up);

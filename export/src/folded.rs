@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use tracepoint_reader::text::is_control;
 use tracepoint_reader::{Damage, Event, SpanPart, StructValue, Value};
 
-use crate::format::{Format, LossReport, Needs, Span, Summary};
+use crate::format::{Format, LossReport, Needs, Span, Summary, ThreadDetail};
 use crate::inside::{NameSelection, SelectedSpans};
 use crate::off_cpu::OffCpu;
 use crate::samples::Samples;
@@ -212,7 +212,8 @@ impl<W: Write> Format for FoldedStacks<W> {
     fn needs(&self) -> Needs {
         match self.source {
             Source::Spans(_) => Needs::TIMES,
-            Source::Samples(_, Some(_)) | Source::Waits(_) => Needs::SLICES,
+            Source::Samples(_, Some(_)) => Needs::SLICES,
+            Source::Waits(_) => Needs { threads: ThreadDetail::Events, ..Needs::SLICES },
             Source::Calls(_) | Source::Samples(_, None) => Needs::EVENTS,
         }
     }
@@ -238,6 +239,13 @@ impl<W: Write> Format for FoldedStacks<W> {
             } else {
                 calls.more += 1;
             }
+        }
+        Ok(())
+    }
+
+    fn unselected(&mut self, event: &Event, thread: ThreadId, sources: &Sources) -> io::Result<()> {
+        if let Source::Waits(waits) = &mut self.source {
+            waits.event(event, thread, sources);
         }
         Ok(())
     }
@@ -273,6 +281,12 @@ impl<W: Write> Format for FoldedStacks<W> {
 
     fn damage(&mut self, _damage: &Damage) -> io::Result<()> {
         Ok(())
+    }
+
+    fn count(&self, summary: &mut Summary) {
+        if let Source::Waits(waits) = &self.source {
+            waits.count(summary);
+        }
     }
 
     fn finish(&mut self, _summary: &Summary, sources: &Sources) -> io::Result<()> {

@@ -33,6 +33,8 @@ pub enum ThreadDetail {
     /// Nothing.
     #[default]
     None,
+    /// Their events are passed as [`Format::unselected`] if they are not selected.
+    Events,
     /// Their states are passed as [`Format::thread_state`].
     States,
     /// The time of spans is divided: [`Span::time`].
@@ -69,6 +71,12 @@ pub trait Format {
     /// Passes an event, in the order of times. Begin and end events of spans are excluded if the format uses [spans](Needs::spans).
     fn event(&mut self, event: &Event, thread: ThreadId, sources: &Sources) -> io::Result<()>;
 
+    /// Passes an event of the kernel about a thread that is not to be exported, in the order of times with the other events, if the format uses
+    /// [threads](Needs::threads). It is not counted.
+    fn unselected(&mut self, _event: &Event, _thread: ThreadId, _sources: &Sources) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Passes the begin and the end event of each span, in the order of times, if the format uses [spans](Needs::spans). The span follows later.
     fn span_event(&mut self, _event: &Event, _part: SpanPart, _thread: ThreadId, _sources: &Sources) -> io::Result<()> {
         Ok(())
@@ -84,7 +92,7 @@ pub trait Format {
         Ok(())
     }
 
-    /// Passes a state of a thread, in the order of times of this thread, if the format uses [threads](Needs::threads). It is passed once its cause is
+    /// Passes a state of a thread, in the order of times of this thread, if the format uses [states](ThreadDetail::States). It is passed once its cause is
     /// final, which can be later than its end; states that are unknown are not passed.
     fn thread_state(&mut self, _state: &ThreadState<'_>, _sources: &Sources) -> io::Result<()> {
         Ok(())
@@ -95,6 +103,9 @@ pub trait Format {
 
     /// Passes an unreadable part of the trace.
     fn damage(&mut self, damage: &Damage) -> io::Result<()>;
+
+    /// Adds what the format has left out to the summary, before the end.
+    fn count(&self, _summary: &mut Summary) {}
 
     /// Ends the trace: writes remaining data, and flushes.
     fn finish(&mut self, summary: &Summary, sources: &Sources) -> io::Result<()>;
@@ -111,6 +122,10 @@ impl<F: Format + ?Sized> Format for Box<F> {
 
     fn event(&mut self, event: &Event, thread: ThreadId, sources: &Sources) -> io::Result<()> {
         (**self).event(event, thread, sources)
+    }
+
+    fn unselected(&mut self, event: &Event, thread: ThreadId, sources: &Sources) -> io::Result<()> {
+        (**self).unselected(event, thread, sources)
     }
 
     fn span_event(&mut self, event: &Event, part: SpanPart, thread: ThreadId, sources: &Sources) -> io::Result<()> {
@@ -135,6 +150,10 @@ impl<F: Format + ?Sized> Format for Box<F> {
 
     fn damage(&mut self, damage: &Damage) -> io::Result<()> {
         (**self).damage(damage)
+    }
+
+    fn count(&self, summary: &mut Summary) {
+        (**self).count(summary);
     }
 
     fn finish(&mut self, summary: &Summary, sources: &Sources) -> io::Result<()> {
@@ -293,6 +312,10 @@ pub struct Summary {
     pub parents_given_up: u64,
     /// States of threads that were passed.
     pub thread_states: u64,
+    /// True if the states of some threads are not known, because there are more than 262,144 threads.
+    pub has_further_threads: bool,
+    /// Spans that are not in the stacks of waits, because too many were open: 262,144, or 512 of one thread.
+    pub spans_left_out: u64,
     /// Unreadable parts of the trace.
     pub damage: u64,
     /// Times of the first and the last event, in nanoseconds since the epoch.

@@ -58,5 +58,5 @@ pub use perfetto::Perfetto;
 pub use samples::maps_code;
 pub use sources::{Process, Sources, Thread, ThreadId};
 pub use times::TimeTree;
-pub use waits::{Cause, Division, SpanTime, WaitKind, shows_states};
+pub use waits::{Cause, Division, SpanTime, WaitKind};
 pub use why::{Children, FunctionSamples, Reasons, SlowSpan, SpanGroup, Why};

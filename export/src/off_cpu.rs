@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tracepoint_reader::{Event, SpanPart};
 
-use crate::format::LossReport;
+use crate::format::{LossReport, Summary};
 use crate::inside::{NameSelection, has_polls, span_id};
 use crate::samples::MAPPING;
 use crate::sources::{Sources, ThreadId};
@@ -16,13 +16,16 @@ use crate::waits::{Cause, Key, Period, ThreadPeriod, Waits};
 
 /// Maximum number of open spans. Further ones are ignored.
 const MAX_OPEN: usize = 1 << 18;
-/// Maximum number of different stacks of spans, and of spans in a stack. A further span is not in it.
+/// Maximum number of different stacks of spans. The time in further ones is summed up.
 const MAX_STACKS: usize = 1 << 17;
-const MAX_DEPTH: u32 = 512;
+/// Maximum number of open spans of a thread. Further ones are ignored: the end of a span can move all that are above it to other stacks.
+const MAX_DEPTH: usize = 512;
 /// Maximum number of different stacks of spans, causes and system calls. The time of further ones is summed up.
 const MAX_ROWS: usize = 1 << 18;
 /// The frame of the time in no span.
 const NO_SPAN: &str = "[no span]";
+/// The stack in place of further ones with a selected span.
+const FURTHER: u32 = 1;
 
 /// An open span: its process and its id, its name, and the stack that ends with it.
 #[derive(Debug)]
@@ -37,7 +40,6 @@ struct Open {
 struct Stack {
     outer: u32,
     name: Arc<str>,
-    depth: u32,
     /// True if one of its spans is selected.
     is_selected: bool,
 }
@@ -55,28 +57,31 @@ pub(crate) struct OffCpu {
     open: HashMap<Key, Vec<Open>>,
     /// The threads of the open spans.
     threads: HashMap<(u32, u64), Key>,
-    /// The first one is the empty one.
+    /// The first one is the empty one, the second one [`FURTHER`].
     stacks: Vec<Stack>,
     known: HashMap<(u32, Arc<str>), u32>,
     rows: HashMap<Row, u64>,
     more: u64,
+    /// The number of spans that are ignored.
+    left_out: u64,
     last_ns: i64,
 }
 
 impl OffCpu {
     /// Sums the waits of all times, or of the times inside spans with selected names.
     pub(crate) fn new(select: Option<NameSelection>) -> Self {
-        let empty = Stack { outer: 0, name: "".into(), depth: 0, is_selected: select.is_none() };
+        let empty = |is_selected| Stack { outer: 0, name: "".into(), is_selected };
         Self {
             waits: Waits::of_states(),
-            select,
             names: HashMap::new(),
             open: HashMap::new(),
             threads: HashMap::new(),
-            stacks: vec![empty],
+            stacks: vec![empty(select.is_none()), empty(true)],
             known: HashMap::new(),
+            select,
             rows: HashMap::new(),
             more: 0,
+            left_out: 0,
             last_ns: 0,
         }
     }
@@ -107,16 +112,22 @@ impl OffCpu {
         let id = (sources.thread(thread).process, id);
         // An id that is used again: the end of the span before is missing.
         self.close(id);
-        if part == SpanPart::Begin
-            && self.threads.len() < MAX_OPEN
-            && let Some(name) = self.name(event, name)
-        {
-            let outer = self.stack_of(key);
-            let stack = self.stack_below(outer, &name);
-            self.open.entry(key).or_default().push(Open { id, name, stack });
-            self.threads.insert(id, key);
-            self.waits.tag(key, stack);
+        if part != SpanPart::Begin {
+            return;
         }
+        let Some(name) = self.name(event, name) else { return };
+        if self.open.get(&key).and_then(|open| open.first()).is_some_and(|first| first.id.0 != id.0) {
+            // The thread has the id of one that has ended.
+            self.close_all(key);
+        }
+        if self.threads.len() >= MAX_OPEN || self.open.get(&key).is_some_and(|open| open.len() >= MAX_DEPTH) {
+            self.left_out += 1;
+            return;
+        }
+        let stack = self.stack_below(self.stack_of(key), &name);
+        self.open.entry(key).or_default().push(Open { id, name, stack });
+        self.threads.insert(id, key);
+        self.waits.tag(key, stack);
     }
 
     /// Processes a loss of the kernel's events, or of a thread's events: then its spans may have ended.
@@ -128,10 +139,13 @@ impl OffCpu {
             return;
         }
         let key = self.waits.key(loss.thread, sources);
-        for open in self.open.remove(&key).into_iter().flatten() {
-            self.threads.remove(&open.id);
-        }
-        self.waits.tag(key, 0);
+        self.close_all(key);
+    }
+
+    /// Adds what is left out to the counts of an export.
+    pub(crate) fn count(&self, summary: &mut Summary) {
+        summary.spans_left_out = self.left_out;
+        summary.has_further_threads = self.waits.has_further_threads();
     }
 
     /// Ends the trace. Returns the frames below each process with their times in nanoseconds, and the time of further ones.
@@ -173,7 +187,12 @@ impl OffCpu {
         if matches!(cause, Cause::Running | Cause::Unknown) || !self.stacks[tag as usize].is_selected {
             return;
         }
-        let (row, time) = ((sources.thread(thread).process, tag, cause, call), from.abs_diff(to));
+        let time = from.abs_diff(to);
+        if tag == FURTHER {
+            self.more = self.more.saturating_add(time);
+            return;
+        }
+        let row = (sources.thread(thread).process, tag, cause, call);
         if let Some(sum) = self.rows.get_mut(&row) {
             *sum = sum.saturating_add(time);
         } else if self.rows.len() < MAX_ROWS {
@@ -199,18 +218,29 @@ impl OffCpu {
 
     /// The stack with one more span.
     fn stack_below(&mut self, outer: u32, name: &Arc<str>) -> u32 {
-        let Stack { depth, is_selected, .. } = self.stacks[outer as usize];
+        let is_selected = self.stacks[outer as usize].is_selected;
+        if outer == FURTHER {
+            return FURTHER;
+        }
         if let Some(known) = self.known.get(&(outer, Arc::clone(name))) {
             return *known;
         }
-        if self.stacks.len() >= MAX_STACKS || depth >= MAX_DEPTH {
-            return outer;
-        }
         let is_selected = is_selected || self.select.as_ref().is_some_and(|select| select.selects(name));
+        if self.stacks.len() >= MAX_STACKS {
+            return if is_selected { FURTHER } else { outer };
+        }
         let stack = self.stacks.len() as u32;
-        self.stacks.push(Stack { outer, name: Arc::clone(name), depth: depth + 1, is_selected });
+        self.stacks.push(Stack { outer, name: Arc::clone(name), is_selected });
         self.known.insert((outer, Arc::clone(name)), stack);
         stack
+    }
+
+    /// Takes all spans out of the stack of a thread.
+    fn close_all(&mut self, key: Key) {
+        for open in self.open.remove(&key).into_iter().flatten() {
+            self.threads.remove(&open.id);
+        }
+        self.waits.tag(key, 0);
     }
 
     /// Takes a span out of the stack of its thread. Those above it remain.
@@ -228,5 +258,23 @@ impl OffCpu {
             self.open.entry(key).or_default().push(Open { id, name, stack });
         }
         self.waits.tag(key, self.stack_of(key));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_in_further_stacks_is_not_in_their_outer_one() {
+        for (select, outside) in [(None, FURTHER), (Some("last"), 0)] {
+            let mut all = OffCpu::new(select.map(|one| NameSelection::new(move |name| name == one)));
+            for number in 0..MAX_STACKS {
+                all.stack_below(0, &format!("{number}").into());
+            }
+            assert_eq!(all.stacks.len(), MAX_STACKS);
+            assert_eq!((all.stack_below(0, &"last".into()), all.stack_below(0, &"other".into())), (FURTHER, outside));
+            assert_eq!(all.stack_below(FURTHER, &"other".into()), FURTHER);
+        }
     }
 }

@@ -202,7 +202,10 @@ impl Sources {
         let may_be_same = |known: &&Process| program.is_none() || known.program.is_none() && !is_named(known);
         let shown_pid = match same.or_else(|| of_host().find(may_be_same)) {
             Some(same) => same.shown_pid,
-            None => pid.map(|pid| self.free_pid(u32::try_from(pid).unwrap_or(FIRST_SHOWN_PID))),
+            None => pid.map(|pid| {
+                let pid = u32::try_from(pid).ok().filter(|pid| *pid < FIRST_SHOWN_PID);
+                self.free_pid(pid.unwrap_or(FIRST_SHOWN_PID))
+            }),
         };
         let index = self.processes.len() as u32;
         let (trace, modules) = (stream.metadata.uuid(), stream.metadata.modules().filter_map(Module::parse).collect());

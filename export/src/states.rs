@@ -4,10 +4,13 @@ use std::io;
 
 use tracepoint_reader::{Event, SpanPart};
 
-use crate::format::{Format, LossReport, Span, ThreadDetail, ThreadState};
+use crate::format::{Format, LossReport, Span, Summary, ThreadDetail, ThreadState};
 use crate::samples;
 use crate::sources::{Sources, ThreadId};
 use crate::waits::{Sample, SpanTime, SpanTimes, ThreadPeriod, Waits};
+
+/// `PID_MAX_LIMIT`: all thread ids of Linux are below it.
+const MAX_TID: u64 = 1 << 22;
 
 /// What the threads of a trace do, as far as a format uses it.
 #[derive(Debug)]
@@ -23,12 +26,13 @@ impl States {
     pub(crate) fn new(detail: ThreadDetail) -> Option<Self> {
         let waits = if detail >= ThreadDetail::Spans { Waits::in_detail() } else { Waits::of_states() };
         let used = Self { waits, detail, spans: SpanTimes::default(), count: 0 };
-        (detail > ThreadDetail::None).then_some(used)
+        (detail >= ThreadDetail::States).then_some(used)
     }
 
-    /// The number of states that were passed.
-    pub(crate) fn count(&self) -> u64 {
-        self.count
+    /// Adds the number of states that were passed, and whether there are further threads, to the counts of an export.
+    pub(crate) fn count(&self, summary: &mut Summary) {
+        summary.thread_states = self.count;
+        summary.has_further_threads = self.waits.has_further_threads();
     }
 
     /// Returns whether the trace has said when threads run.
@@ -103,6 +107,11 @@ impl States {
 
     fn pass(&mut self, all: &[ThreadPeriod], sources: &Sources, format: &mut impl Format) -> io::Result<()> {
         for ThreadPeriod { thread, name, period } in all {
+            // Without a process, or with an id that Linux does not have, it cannot be drawn next to its thread.
+            let of_process = sources.process_of(*thread).shown_pid;
+            if of_process.is_none() || sources.thread(*thread).tid.is_none_or(|tid| tid >= MAX_TID) {
+                continue;
+            }
             let woken_by = period.woken_by.map(|key| self.waits.title_of(key));
             let state = ThreadState {
                 thread: *thread,

@@ -20,7 +20,7 @@ pub(crate) use spans::SpanTimes;
 pub use spans::{SpanTime, WaitKind};
 pub(crate) use threads::{Key, Period, Sample};
 use threads::{MAX_RECORDINGS, MAX_WAITS, Out, Threads};
-use tracepoint_reader::{Event, Item, Value};
+use tracepoint_reader::{Event, Value};
 
 use crate::sources::{Sources, ThreadId};
 
@@ -123,6 +123,11 @@ impl Waits {
     fn recording(&mut self, (host, _): Key, thread: ThreadId, sources: &Sources) -> usize {
         let next = self.recordings.len().min(MAX_RECORDINGS - 1);
         *self.recordings.entry((host, sources.process_of(thread).trace)).or_insert(next)
+    }
+
+    /// Returns whether there are threads that are not examined.
+    pub(crate) fn has_further_threads(&self) -> bool {
+        self.threads.has_further
     }
 
     /// Notes an event of the kernel on a thread, with its key. Returns the thread whose state may have changed, or `None` for any other event.
@@ -275,21 +280,6 @@ impl Waits {
             None => format!("[{}]", key.1),
         }
     }
-}
-
-/// Returns whether the states of threads follow from an item. An export of off-CPU stacks needs all such items.
-pub fn shows_states(item: &Item) -> bool {
-    let names = [
-        "perf:switch",
-        "perf:thread",
-        "perf:end",
-        "perf:major_fault",
-        "sched:sched_switch",
-        "sched:sched_waking",
-        "raw_syscalls:sys_enter",
-        "raw_syscalls:sys_exit",
-    ];
-    matches!(item, Item::Event(event) if names.contains(&event.name()) && event.origin().program.is_none())
 }
 
 /// The CPU of an event.

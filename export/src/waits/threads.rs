@@ -309,6 +309,8 @@ pub(super) struct Threads {
     recording: usize,
     /// Names of system calls.
     calls: HashMap<Box<str>, Arc<str>>,
+    /// True if there are threads that are not examined.
+    pub(super) has_further: bool,
 }
 
 impl Default for Threads {
@@ -321,7 +323,8 @@ impl Threads {
     /// Keeps at most so many waits of a thread in detail.
     pub(super) fn new(max_waits: usize) -> Self {
         let (all, on_cpu, calls) = (HashMap::new(), HashMap::new(), HashMap::new());
-        let mut threads = Self { all, max_waits, on_cpu, recordings: Vec::new(), recording: 0, calls };
+        let mut threads =
+            Self { all, max_waits, on_cpu, recordings: Vec::new(), recording: 0, calls, has_further: false };
         threads.set_recording(0);
         threads
     }
@@ -369,6 +372,7 @@ impl Threads {
 
     fn thread(&mut self, key: Key) -> Option<&mut Thread> {
         if self.all.len() >= MAX_THREADS && !self.all.contains_key(&key) {
+            self.has_further = true;
             return None;
         }
         let max_waits = self.max_waits;
@@ -768,6 +772,17 @@ mod tests {
             threads.since(B, &marks[1], 30).parts().collect::<Vec<_>>(),
             [(Cause::Running, 20), (Cause::Blocked, 10)]
         );
+    }
+
+    #[test]
+    fn further_threads_are_noted() {
+        let mut threads = Threads::default();
+        for tid in 0..MAX_THREADS as u64 {
+            threads.left((0, tid));
+        }
+        assert!(!threads.has_further);
+        threads.switched_in((1, 0), 10);
+        assert!(threads.has_further && threads.all.len() == MAX_THREADS);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Off-CPU stacks: the waits of threads by their spans, from handmade traces.
 
 use super::common;
-use super::threads::{INNER, OUTER, PID, begin, end, ends, shop, step, switch, thread, traces};
-use tracepoint_export::FoldedStacks;
+use super::threads::{INNER, OTHER, OUTER, PID, begin, end, ends, lost, of, shop, step, switch, thread, traces};
+use tracepoint_export::{Exporter, FoldedStacks};
 use tracepoint_reader::Item;
 
 fn folded(items: &[Item], span: Option<&'static str>) -> Vec<String> {
@@ -14,9 +14,71 @@ fn folded(items: &[Item], span: Option<&'static str>) -> Vec<String> {
             None => FoldedStacks::of_waits(&mut out),
         },
     );
+    lines(out)
+}
+
+fn lines(out: Vec<u8>) -> Vec<String> {
     let mut lines: Vec<_> = String::from_utf8(out).unwrap().lines().map(str::to_owned).collect();
     lines.sort();
     lines
+}
+
+#[test]
+fn events_that_are_not_selected_show_waits_and_are_not_counted() {
+    let (_place, items) = shop();
+    let mut out = Vec::new();
+    let mut exporter = Exporter::new(FoldedStacks::of_waits(&mut out));
+    let is_own = |item: &&Item| matches!(item, Item::Event(event) if event.name().starts_with("hand:"));
+    for item in &items {
+        if is_own(&item) { exporter.item(item) } else { exporter.unselected(item) }.unwrap();
+    }
+    let summary = exporter.finish().unwrap().1;
+    let own = items.iter().filter(is_own).count() as u64;
+    assert_eq!((summary.events, lines(out)), (own, folded(&items, None)));
+}
+
+#[test]
+fn time_in_which_events_are_lost_is_not_a_wait() {
+    let kernel = [
+        thread(100, PID, 41, "x", "R"),
+        switch(100, 41, "running"),
+        switch(120, 41, "blocked"),
+        lost(),
+        switch(200, 41, "running"),
+        switch(210, 41, "blocked"),
+        switch(220, 41, "running"),
+        end(300),
+    ];
+    let (_place, items) = traces(&kernel, &[begin(110, 41, OUTER, 1, 0), step(230, 41), ends(240, 41, OUTER, 1, 130)]);
+    assert_eq!(folded(&items, None), ["my proc;hand:outer;blocked 10"]);
+}
+
+#[test]
+fn a_thread_with_the_id_of_one_that_has_ended_has_waits_of_its_own() {
+    let kernel = [
+        switch(100, 41, "running"),
+        switch(110, 41, "blocked"),
+        switch(115, 41, "running"),
+        of(OTHER, switch(200, 41, "running")),
+        of(OTHER, switch(210, 41, "blocked")),
+        of(OTHER, switch(280, 41, "running")),
+        end(300),
+    ];
+    let (_place, items) = traces(&kernel, &[begin(105, 41, OUTER, 1, 0)]);
+    assert_eq!(folded(&items, None), ["77;[no span];blocked 70", "my proc;hand:outer;blocked 5"]);
+}
+
+/// The end of a span moves all that are above it to other stacks.
+#[test]
+fn spans_beyond_the_depth_of_a_stack_are_counted() {
+    let kernel = [switch(100, 41, "running"), switch(2000, 41, "blocked"), end(2100)];
+    let mut user: Vec<_> = (0..600).map(|n| begin(200 + n, 41, OUTER, n, 0)).collect();
+    user.extend((0..600).map(|n| ends(1000 + n, 41, OUTER, n, 800)));
+    let (_place, items) = traces(&kernel, &user);
+    let mut out = Vec::new();
+    let summary = common::export(&items, FoldedStacks::of_waits(&mut out));
+    assert_eq!((summary.spans_left_out, summary.spans_closed), (88, 600));
+    assert_eq!(lines(out), ["my proc;[no span];blocked 100"]);
 }
 
 #[test]

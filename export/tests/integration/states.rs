@@ -136,6 +136,25 @@ fn chrome_has_them_beside_the_thread() {
     assert!(processes.len() == 1 && processes[0]["pid"] == PID, "{processes:?}");
 }
 
+/// Ids that Linux does not have would be those of other tracks.
+#[test]
+fn states_that_cannot_be_drawn_are_not_counted() {
+    let kernel = [
+        of(u32::MAX, switch(100, u32::MAX, "blocked")),
+        of(u32::MAX, switch(100, 41, "running")),
+        of(PID, switch(100, 142, "running")),
+        end(200),
+    ];
+    let (_place, items) = traces(&kernel, &[]);
+    let mut out = Vec::new();
+    let summary = common::export(&items, Chrome::new(&mut out));
+    let json: Value = serde_json::from_slice(&out).unwrap();
+    let states = json["traceEvents"].as_array().unwrap().iter().filter(|one| one["cat"] == "thread state");
+    let threads: Vec<_> = states.map(|one| [one["pid"].as_u64().unwrap(), one["tid"].as_u64().unwrap()]).collect();
+    assert_eq!(threads, [[1 << 22, 41 + (1 << 22)], [u64::from(PID), 142 + (1 << 22)]]);
+    assert_eq!(summary.thread_states, 2);
+}
+
 /// States follow from all events, not only from the selected ones.
 #[test]
 fn states_do_not_depend_on_the_selected_events() {
