@@ -152,6 +152,8 @@ pub(super) struct States {
     /// The descriptions of states and of waits.
     pub(super) texts: Vec<String>,
     pub(super) all: u64,
+    /// The number of threads whose states are left out, because they have no track of their own.
+    pub(super) without_track: usize,
 }
 
 #[derive(Debug, Default, Serialize)]

@@ -83,19 +83,21 @@ impl StateSample {
         (division, described.take(WAITS).collect())
     }
 
-    /// All states of the page. `since` converts a time. A thread without a track gets one, as long as there are not too many.
+    /// All states of the page. `since` converts a time. A thread without a track gets one, as long as there are not too many. States of several
+    /// threads on one track would overlap: the others are left out.
     pub(super) fn finish(self, tracks: &mut Tracks, since: impl Fn(i64) -> u64) -> States {
         let all = self.sample.offered;
         let mut kept = self.sample.finish();
         kept.sort_by_key(|period| (period.thread, period.begin_ns));
         let of_threads = self.threads.iter().map(|(key, name)| tracks.of_thread(key, name.as_deref()));
         let of_threads: Vec<_> = of_threads.collect();
+        let without_track = of_threads.iter().filter(|track| track.is_none()).count();
         let rows = kept.into_iter().filter_map(|Period { thread, begin_ns, row }| {
             let StateRow(_, cause, _, length, text) = row;
             Some(StateRow(of_threads[thread]?, cause, since(begin_ns), length, text))
         });
         let causes = Cause::ALL.map(Cause::name).to_vec();
-        States { causes, rows: rows.collect(), texts: self.texts.all, all }
+        States { causes, rows: rows.collect(), texts: self.texts.all, all, without_track }
     }
 }
 

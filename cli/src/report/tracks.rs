@@ -98,10 +98,11 @@ impl Tracks {
         track
     }
 
-    /// The track of a thread in any trace of its host; a new one, if the thread has no selected event. `None` if there are too many tracks.
+    /// The track of a thread in any trace of its host; a new one, if the thread has no selected event. `None` if it has no track of its own, because
+    /// there are too many.
     pub(super) fn of_thread(&mut self, key: &ThreadKey, name: Option<&str>) -> Option<usize> {
         if let Some((track, _)) = self.by_key.get(key) {
-            return Some(*track);
+            return (*track < MAX - 1).then_some(*track);
         }
         if self.all.len() + 1 >= MAX {
             return None;

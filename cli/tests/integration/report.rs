@@ -258,7 +258,9 @@ fn a_browser_shows_the_states_of_threads_and_how_a_span_divides() {
         document.documentElement.setAttribute('data-all', document.body.dataset.drawn_states);
         press('n'); keep('outer');
         document.documentElement.setAttribute('data-parts', document.getElementById('division').dataset.division);
-        press('n'); keep('inner'); press('Escape');
+        press('n'); keep('inner');
+        const state = name => { press(name); return document.getElementById('selected').textContent; };
+        document.documentElement.setAttribute('data-states', [state('s'), state('s'), state('S')].join('|')); press('Escape');
         document.documentElement.setAttribute('data-none', document.getElementById('division').hidden);
     </script></body>";
     std::fs::write(page, text.replace("</body>", keys)).unwrap();
@@ -270,6 +272,13 @@ fn a_browser_shows_the_states_of_threads_and_how_a_span_divides() {
     assert!(outer.contains("running65 ns32.5 %") && outer.contains("page fault20 ns10.0 %"), "{outer}");
     let lock = "lock90 ns86.5 %in futex, ended by second [42], 1 time, 90 ns";
     assert!(attribute(&shown, "inner").contains(lock), "{}", attribute(&shown, "inner"));
+    let states: Vec<_> = attribute(&shown, "states").split('|').collect();
+    let [state, next, before] = states[..] else { panic!("{states:?}") };
+    assert!(
+        state.starts_with("lock in futex, ended by second [42] at ") && next.starts_with("disk in fsync at "),
+        "{states:?}"
+    );
+    assert_eq!(before, state, "the previous one");
     assert_eq!(attribute(&shown, "none"), "true");
     assert!(shown.contains("all 19 states"), "the legend");
 
@@ -281,6 +290,33 @@ fn a_browser_shows_the_states_of_threads_and_how_a_span_divides() {
     let Some(shown) = document(&page, "") else { return };
     assert_eq!(attribute(&shown, "drawn_states"), "0");
     assert!(shown.contains("id=\"legend\" class=\"note\"></p>"), "a legend without states");
+}
+
+/// Threads that share a track would have overlapping states.
+#[test]
+fn threads_without_a_track_of_their_own_have_no_states() {
+    let threads = 0..300;
+    let found = |tid| threads::thread(100, threads::PID, 1000 + tid, "x", "S");
+    let kernel: Vec<_> = threads.clone().map(found).chain([threads::end(300)]).collect();
+    let user: Vec<_> = threads.map(|n| threads::step(200, 1000 + n)).collect();
+    // In the second case, only the end of the recording has a track.
+    for (selected, tracks, own, without) in [("hand:*", 256, 0..255, 45), ("perf:end", 255, 1..255, 46)] {
+        let (place, _) = threads::traces(&kernel, &user);
+        let [waits, process, page] = ["waits", "process", "report.html"].map(|name| place.path().join(name));
+        let paths = [&waits, &process, &page].map(|path| path.to_str().unwrap());
+        tracectl(&["report", paths[0], paths[1], "-e", selected, "-o", paths[2]]);
+        let inside = data(&std::fs::read_to_string(&page).unwrap());
+        let states = &inside["states"];
+        assert_eq!(
+            (inside["tracks"].as_array().unwrap().len(), &states["without_track"]),
+            (tracks, &Value::from(without))
+        );
+        let mut of_tracks: Vec<_> = states["rows"].as_array().unwrap().iter().map(|row| index(&row[0])).collect();
+        of_tracks.sort_unstable();
+        assert_eq!(of_tracks, own.collect::<Vec<_>>());
+        let Some(shown) = document(&page, "") else { return };
+        assert!(shown.contains(&format!("{without} further threads have no track of their own")), "{shown}");
+    }
 }
 
 fn index(value: &Value) -> usize {

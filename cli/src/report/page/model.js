@@ -59,8 +59,9 @@ for (const track of order) {
   track.height = track.spansTop + track.lanes * LANE + GAP;
   height += track.height;
 }
-/** All spans in the order of their begins, for the keyboard. */
-const spansInOrder = [...data.spans.rows].sort((a, b) => a.at - b.at || b.length - a.length);
+/** All spans and states in the order of their begins, for the keyboard. */
+const inOrder = items => items.sort((a, b) => a.at - b.at || b.length - a.length);
+const spansInOrder = inOrder([...data.spans.rows]), statesInOrder = inOrder(tracks.flatMap(track => track.states));
 
 /** The largest number of events in a slice of the track between two times. */
 function densest(track, from, to) {

@@ -81,6 +81,7 @@ function summary() {
       return make("span", {}, box, `${cause} `);
     });
     element("legend").append("Below the bars are the states of threads: ", ...boxes, `(${kept(data.states.rows, data.states.all, "states")}, the longest of each thread and each 64th of the time).`);
+    if (data.states.without_track) element("legend").append(` ${number(data.states.without_track)} further threads have no track of their own, and none of their states are shown.`);
   }
   return sampled;
 }

@@ -189,17 +189,17 @@ function itemAt(x, y) {
   return events[0] || track.losses.find(loss => loss.from - near <= at && at <= loss.to + near) || null;
 }
 
-/** Selects the span that begins after the selected one, or before it. */
-function step(by) {
-  const at = spansInOrder.indexOf(selection);
-  const first = spansInOrder.findIndex(span => span.at >= view.from);
+/** Selects the span or the state that begins after the selected one, or before it; the first one after a selection of another kind. */
+function step(by, items = spansInOrder) {
+  const at = items.indexOf(selection), from = selection?.at ?? view.from;
+  const first = items.findIndex(item => item.at >= from);
   const next = at >= 0 ? at + by : Math.max(0, first);
-  if (spansInOrder[next]) select(spansInOrder[next], true);
+  if (items[next]) select(items[next], true);
 }
 
 const KEYS = {
   "+": () => zoom(.5), "=": () => zoom(.5), "-": () => zoom(2), ArrowLeft: () => move(-.25), ArrowRight: () => move(.25),
-  Home: () => show(0, length), n: () => step(1), p: () => step(-1), Escape: () => select(null),
+  Home: () => show(0, length), n: () => step(1), p: () => step(-1), s: () => step(1, statesInOrder), S: () => step(-1, statesInOrder), Escape: () => select(null),
 };
 scroller.addEventListener("keydown", event => {
   if (event.ctrlKey || event.metaKey || event.altKey || !KEYS[event.key]) return;
