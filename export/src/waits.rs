@@ -9,6 +9,7 @@
 
 mod cause;
 mod spans;
+mod thread;
 mod threads;
 
 use std::collections::HashMap;
@@ -18,8 +19,9 @@ use cause::WokenBy;
 pub use cause::{Cause, Division};
 pub(crate) use spans::SpanTimes;
 pub use spans::{SpanTime, WaitKind};
-pub(crate) use threads::{Key, Period, Sample};
-use threads::{MAX_RECORDINGS, MAX_WAITS, Out, Threads};
+use thread::Out;
+pub(crate) use thread::{Key, Period, Sample};
+use threads::{MAX_RECORDINGS, MAX_WAITS, Threads};
 use tracepoint_reader::{Event, Value};
 
 use crate::sources::{Sources, ThreadId};

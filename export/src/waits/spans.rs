@@ -10,7 +10,7 @@ use tracepoint_reader::{Event, SpanPart};
 
 use super::Waits;
 use super::cause::{Cause, Division};
-use super::threads::{Key, Mark, Sample};
+use super::thread::{Key, Mark, Sample};
 
 /// Maximum number of kinds of waits of a span.
 const MAX_KINDS: usize = 16;
