@@ -68,7 +68,7 @@ esac
 
 step --disk 1 setup scripts/setup.sh
 step --needs jq format formatted
-# The tests are built by a compiler that lints, and the documentation is that of the doc tests: a pass for each would compile all dependencies once more.
+# Code is linted while the tests are compiled, and documentation while the doc tests are: passes of their own would compile all dependencies again.
 step --disk 8 tests linted scripts/tests.sh
 step --disk 2 benches linted cargo build -q --workspace --features tracectl/nats --bench '*'
 step --disk 2 doc-tests linted doc_tests

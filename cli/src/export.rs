@@ -95,7 +95,8 @@ pub(crate) struct Export {
     #[arg(long, help_heading = "Form of the output", value_name = "FIELD,…", value_delimiter = ',', conflicts_with_all = ["csv", "folded", "flame", "otlp", "otlp_protobuf"])]
     counter: Vec<String>,
     /// The source of stacks for --folded and --flame: spans, in nanoseconds; counted calls, in channels with the context `CallStack`; samples of
-    /// the processor (`record --samples`); or waits of threads (`record --waits`), in nanoseconds by spans and cause [default: samples, if the trace has any, or else spans]
+    /// the processor (`record --samples`); or waits of threads (`record --waits`), in nanoseconds by spans and cause [default: samples, if the trace
+    /// has any, or else spans]
     #[arg(long, help_heading = "Form of the output", value_name = "OF", value_enum, conflicts_with_all = ["csv", "perfetto", "chrome", "otlp", "otlp_protobuf"])]
     stacks: Option<Stacks>,
     /// Only samples or waits of threads inside a span with this `provider:name`, with `*`, `?` and `[a-z]`: --folded and --flame

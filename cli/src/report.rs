@@ -35,9 +35,9 @@ use std::path::PathBuf;
 /// Writes an HTML page about recorded traces
 ///
 /// The page has a timeline, histograms, losses and a search. A browser shows the file, without a network. It is bounded: below 16 MB for any trace,
-/// 24 MB with `record --waits`, and usually some MB. Counts, histograms and losses are those of all selected events. Of spans the timeline has at most 16,384, the longest of each
-/// thread and each 64th of the time; of single events it has as many, a random sample of each tracepoint and each 64th of the time. The page says how
-/// many it contains.
+/// 24 MB with `record --waits`, and usually some MB. Counts, histograms and losses are those of all selected events. Of spans the timeline has at most
+/// 16,384, the longest of each thread and each 64th of the time; of single events it has as many, a random sample of each tracepoint and each 64th of
+/// the time. The page says how many it contains.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

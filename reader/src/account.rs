@@ -287,7 +287,7 @@ pub struct Notes {
     pub clamped: u64,
     /// Number of texts in which a NUL was replaced.
     pub altered: u64,
-    /// How often an event waited for space in its ring.
+    /// How often an event waited for space in its ring, or for a ring.
     pub waited: u64,
     /// The time that events waited, in nanoseconds.
     pub waited_ns: u64,

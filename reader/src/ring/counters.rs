@@ -18,7 +18,7 @@ pub struct StreamCounters {
     pub clamped: u64,
     /// Number of texts in which a NUL was replaced.
     pub altered: u64,
-    /// Number of events that waited for space.
+    /// Number of events that waited for space, or for a ring.
     pub waited: u64,
     /// Total time that events waited, in nanoseconds.
     pub waited_ns: u64,

@@ -109,8 +109,8 @@ impl Channel {
     /// This is the only policy under which a site may wait. An event does not wait, and is lost immediately: if no consumer is registered; inside a
     /// probe, or in a signal handler that has interrupted an event; in a thread that blocks signals, because that cannot be distinguished from a
     /// signal handler; and after a wait that timed out, until something has been drained. Inside probes, handlers and such threads it does wait for
-    /// a consumer in another process, but not for a ring. A caller that waits for such a thread (to stop a session, or to unregister a probe) waits just as long. The
-    /// account has the number and the duration of waits.
+    /// a consumer in another process, but not for a ring. A caller that waits for such a thread (to stop a session, or to unregister a probe) waits
+    /// just as long, or 50 ms if the thread waits for a ring. The account has the number and the duration of waits.
     ///
     /// ```
     /// # use tracepoint_ring as tracepoint;

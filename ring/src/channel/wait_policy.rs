@@ -17,7 +17,8 @@
 //! always a thread of this process.
 //!
 //! The supplier may need a lock whose owner waits for a grace period, or wait for one itself, which cannot elapse while a thread waits inside its section.
-//! So a thread gives up waiting for a ring when some thread has been waiting for a grace period for 50 ms: any other grace period ends sooner.
+//! So a thread gives up waiting for a ring when some thread has been waiting for a grace period for 50 ms. Where the supplier does not depend on the
+//! grace period, it has a ring much sooner.
 //!
 //! A waiting thread keeps the buffer marked as being written (see [`flush_handshake`](super::flush_handshake)): its signal handlers write to
 //! the nested buffer, and the flusher leaves the packet to it. It also stays inside its section, so that a grace period lasts as long as the
