@@ -353,7 +353,7 @@ mod tests {
         }
     }
 
-    /// A thread that finds no ring waits for the supplier's next round, unless the policy is another one.
+    /// A thread that finds no ring waits for the supplier, which serves it at once, unless the policy is another one.
     #[test]
     fn a_thread_without_a_ring_waits_for_one_under_the_policy_wait() {
         for (config, lost) in [(Channel::wait(1 << 16, Duration::from_secs(10)), 0), (Channel::discard(1 << 16), 1)] {
@@ -367,13 +367,22 @@ mod tests {
                 })
             };
             fire().expect("a slot, and the only ring");
+            // As if threads had taken all rings of the last round before it was over.
+            channel.large_rings.left.store(0, Ordering::Relaxed);
+            // No other test waits for a grace period, which would end a wait of 50 ms.
+            let locked = crate::update::lock();
             channel.supply_wake_word.announce();
             std::thread::scope(|scope| {
                 let other = scope.spawn(fire);
                 assert!(channel.supply_wake_word.sleep(Duration::from_secs(60)), "the other thread has found no ring");
-                channel.supply().expect("memory");
+                while !other.is_finished() {
+                    channel.supply_wake_word.announce();
+                    channel.supply_spares().expect("memory");
+                    channel.supply_wake_word.sleep(Duration::from_millis(10));
+                }
                 other.join().expect("no panic").expect("a slot");
             });
+            drop(locked);
             let account = channel.account();
             assert_eq!((account.events[0].fired, account.events[0].total_lost()), (2, lost), "{:?}", channel.config());
             drop(consumer);
