@@ -27,7 +27,7 @@ pub(super) const NO_CALLS: &str = "record the call stacks of a program that is b
 pub(super) const NO_SAMPLES: &str =
     "record samples of the processor: `tracectl record --samples 99/s` (docs/samples.md)";
 
-pub(super) const NO_WAITS: &str = "record when threads run: `tracectl record --waits` (docs/waits.md)";
+pub(super) const NO_WAITS: &str = "`tracectl record --waits` records when threads run (docs/waits.md)";
 
 /// The event of a sample of the processor.
 const SAMPLE: &str = "perf:sample";
